@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use cocode::agent::Presence;
 use cocode::cli::{self, Cli, Earlier, Here, InputFormat, Offline, OutputFormat, PermissionsCommand, Start, Sub};
@@ -169,7 +170,9 @@ fn terminal(
     }
     let (mut start, mut choose) = (start, None);
     // Words that several sessions have lead to the list of those.
-    let several = |words: &str| matches!(index::resolve(&paths.home, words), Err(session::Error::Ambiguous { .. }));
+    let several = |words: &str| {
+        matches!(index::resolve(&paths.home, words, SystemTime::now()), Err(session::Error::Ambiguous { .. }))
+    };
     match &start.earlier {
         Earlier::Choose => choose = Some(String::new()),
         Earlier::Search(words) if several(words) => {
@@ -185,7 +188,7 @@ fn terminal(
 fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mode: Option<Mode>) -> Result<u8, Stop> {
     let Some(headless) = &start.headless else { return Ok(0) };
     let project = loaded.with_project(&cwd, &Trust::default());
-    if !project.broken.is_empty() {
+    if project.project_broken() {
         // Nobody can see what is ignored and decide what it would have denied.
         let problems: Vec<String> = project.diagnostics.iter().map(ToString::to_string).collect();
         return Err(stop(USAGE)(problems.join("\n")));
@@ -259,8 +262,8 @@ fn check_permissions(mut check: Check<'_>) -> io::Result<u8> {
 
 fn undo(paths: &Paths, query: &str) -> Result<u8, Stop> {
     let failed = |error: cocode::session::Error| stop(1)(error.to_string());
-    let id = index::resolve(&paths.home, query).map_err(failed)?;
-    let done = Session::open(&paths.home, &id, std::time::SystemTime::now).and_then(|mut session| session.undo_all());
+    let id = index::resolve(&paths.home, query, SystemTime::now()).map_err(failed)?;
+    let done = Session::open(&paths.home, &id, SystemTime::now).and_then(|mut session| session.undo_all());
     let done = done.map_err(failed)?;
     let mut out = Shown::new(io::stdout());
     let written = done.lines().iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
@@ -270,8 +273,8 @@ fn undo(paths: &Paths, query: &str) -> Result<u8, Stop> {
 
 fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<(&Path, Overwrite)>) -> Result<u8, Stop> {
     let failed = |error: cocode::session::Error| stop(1)(error.to_string());
-    let id = index::resolve(&paths.home, query).map_err(failed)?;
-    let session = Session::open_read_only(&paths.home, &id, std::time::SystemTime::now).map_err(failed)?;
+    let id = index::resolve(&paths.home, query, SystemTime::now()).map_err(failed)?;
+    let session = Session::open_read_only(&paths.home, &id, SystemTime::now).map_err(failed)?;
     let text = match format {
         cli::ExportFormat::Markdown => session.to_markdown(),
         cli::ExportFormat::Json => session.to_json(),

@@ -27,6 +27,7 @@ mod subagent;
 pub mod thinking;
 mod turn;
 
+pub use compaction::Undo;
 pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
 pub use dispatch::{Beside, Grounds};
@@ -434,13 +435,14 @@ impl Agent {
         Ok(done.unwrap_or_else(|why| Freed::Refused { why }))
     }
 
-    /// `/compact undo`: takes the last boundary back, if the conversation still fits then.
+    /// `/compact undo`, `/compact undo plan`: takes the last boundary back where it is one of those, if the conversation
+    /// still fits then.
     ///
     /// # Errors
     /// The log cannot be read or written.
-    pub async fn compact_undo(&mut self, mailbox: &Mailbox) -> Result<Freed, session::Error> {
+    pub async fn compact_undo(&mut self, of: Undo, mailbox: &Mailbox) -> Result<Freed, session::Error> {
         self.compaction.weigh_overhead(&self.system, &self.tool_specs);
-        let done = self.compaction.undo(&mut self.conversation)?;
+        let done = self.compaction.undo(of, &mut self.conversation)?;
         if done.is_ok() {
             mailbox.emit(Event::Usage(self.usage_info())).await;
         }

@@ -74,8 +74,8 @@ pub struct Loaded {
     pub rules: Vec<RuleText>,
     /// Problems that did not stop the start.
     pub diagnostics: Vec<Problem>,
-    /// Files of the project that could not be used. What they could have denied must ask.
-    pub broken: Vec<PathBuf>,
+    /// Files that could not be used, of the project or the user's settings.json. What they could have denied must ask.
+    pub broken: Vec<(Source, PathBuf)>,
     /// Everything in the folder's settings that needs the user's word: all but deny and ask rules.
     pub uses: Vec<Use>,
     /// What of it is not used, as `key = value (place)`.
@@ -91,7 +91,7 @@ pub struct Loaded {
 /// One of these sources is broken or contains an unknown setting.
 pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
     let mut problems = Vec::new();
-    let mut diagnostics = Vec::new();
+    let (mut diagnostics, mut broken) = (Vec::new(), Vec::new());
     let mut layers = vec![Layer::parse(Source::Default, None, DEFAULTS).map_err(|problem| Broken(vec![problem]))?];
     // Before the user's config.toml, which wins over it.
     match models::read(Source::User, &paths.config_dir.join(models::FILE)) {
@@ -108,6 +108,11 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
                 diagnostics.extend(left_out);
             }
             Ok(None) => {}
+            // Another program's file must not keep this one from starting; a policy that cannot be read must.
+            Err(problem) if source == Source::UserSettings => {
+                diagnostics.push(problem);
+                broken.push((source, file));
+            }
             Err(problem) => problems.push(problem),
         }
     }
@@ -139,6 +144,7 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
         return Err(Broken(problems));
     }
     let loaded = Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)?;
+    let loaded = Loaded { broken, ..loaded };
     match themes::check(paths, &loaded.config.tui.theme) {
         Ok(()) => Ok(loaded),
         Err(message) => {
@@ -156,7 +162,7 @@ impl Loaded {
     pub fn with_project(&self, project: &Path, trust: &Trust) -> Loaded {
         let own: Vec<Layer> = self.layers.iter().filter(|layer| !layer.source.of_project()).cloned().collect();
         let mut diagnostics = self.diagnostics.clone();
-        let (mut layers, mut broken, mut uses) = (own.clone(), Vec::new(), Vec::new());
+        let (mut layers, mut broken, mut uses) = (own.clone(), self.broken.clone(), Vec::new());
         for (source, name) in [
             (Source::ProjectSettings, ".claude/settings.json"),
             (Source::Project, ".cocode/models.json"),
@@ -190,7 +196,7 @@ impl Loaded {
                 Ok(None) => {}
                 Err(problems) => {
                     diagnostics.extend(problems);
-                    broken.push(file);
+                    broken.push((source, file));
                 }
             }
         }
@@ -202,8 +208,9 @@ impl Loaded {
         let merged = Loaded::assemble(layers, diagnostics.clone(), self.user_home.clone());
         let loaded = merged.unwrap_or_else(|problems| {
             // Each file is fine alone, but not together with the others: a provider without its address.
-            broken = [".cocode/config.toml", ".cocode/config.local.toml"].map(|name| project.join(name)).to_vec();
-            broken.retain(|file| file.exists());
+            let files = [(Source::Project, ".cocode/config.toml"), (Source::Local, ".cocode/config.local.toml")];
+            let files = files.map(|(source, name)| (source, project.join(name)));
+            broken = self.broken.iter().cloned().chain(files.into_iter().filter(|(_, file)| file.exists())).collect();
             diagnostics.extend(problems);
             Loaded { diagnostics, ..self.clone() }
         });
@@ -223,6 +230,11 @@ impl Loaded {
     pub fn runs(&self) -> Vec<PathBuf> {
         let files = self.layers.iter().flat_map(|layer| layer.runs.values()).flat_map(Sealed::paths);
         files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether a file of the project could not be used.
+    pub fn project_broken(&self) -> bool {
+        self.broken.iter().any(|(source, _)| source.of_project())
     }
 
     /// Every key that is set, tables excluded, in the order of their names.
@@ -253,7 +265,8 @@ impl Loaded {
             }
             layers.push(layer);
         }
-        Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)
+        let loaded = Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)?;
+        Ok(Loaded { broken: self.broken.clone(), ..loaded })
     }
 
     /// The hooks of all files, lowest source first, and which of them run.

@@ -357,7 +357,7 @@ impl Engine {
     /// Whether the skill that a prompt asks for can run now. Asks for trust, where the skill wants what needs it.
     async fn can_run(&mut self, prompt: &Prompt, inbox: &mut Inbox) -> bool {
         let Some(skill) = &prompt.skill else { return true };
-        if let Some(text) = self.agent.runs.refuses(&skill.name) {
+        if let Some(text) = self.agent.runs.refuses(&skill.name, &self.setup.project) {
             let restore = Some(prompt.text.clone());
             self.mailbox.emit(Event::Error { text, restore }).await;
             return false;

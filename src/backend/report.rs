@@ -15,7 +15,7 @@ use crate::protocol::report::{
 };
 use crate::protocol::{Access, Changes, MemoryRow, ModelList, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::{shown, visible};
-use crate::stdx::text::{self, short};
+use crate::stdx::text::{self, grouped, short};
 use crate::thinking::Source;
 
 /// Sessions that are listed, the newest ones.
@@ -444,19 +444,6 @@ fn plan(PlanMode { entered, file, lines }: &PlanMode) -> String {
         None => "There is no plan yet; it will be".to_owned(),
     };
     format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())
-}
-
-/// A count with its thousands apart: `28,949`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

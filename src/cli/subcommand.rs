@@ -100,5 +100,5 @@ fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, Str
 fn load(here: Here<'_>) -> Result<Loaded, String> {
     let own = config::load(here.paths, here.env, toml::Table::new()).map_err(|broken| broken.to_string())?;
     let loaded = own.with_project(here.cwd, &trust::of(here.paths, here.cwd));
-    if loaded.broken.is_empty() { Ok(loaded) } else { Err(config::Broken(loaded.diagnostics).to_string()) }
+    if loaded.project_broken() { Err(config::Broken(loaded.diagnostics).to_string()) } else { Ok(loaded) }
 }

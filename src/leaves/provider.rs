@@ -151,6 +151,9 @@ pub enum Error {
     /// No connection.
     #[error("cannot reach {url}: {message}")]
     Connect { url: String, message: String },
+    /// This machine refuses the connection: nothing listens there, and waiting alone changes nothing.
+    #[error("no server is listening at {url}")]
+    NoServer { url: String },
     #[error("the provider sent nothing for {0:?}")]
     Idle(Duration),
     #[error("the stream ended before the reply was complete")]
@@ -204,6 +207,7 @@ impl Error {
             Error::RateLimited { .. }
             | Error::Server { .. }
             | Error::Connect { .. }
+            | Error::NoServer { .. }
             | Error::Idle(_)
             | Error::EndedEarly
             | Error::Broken { .. } => true,

@@ -37,7 +37,9 @@ fn keys_and_servers() {
         let body = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{text}"}}}}"#);
         asked(&[Reply::raw(status, "application/json", &body)], &[])
     };
-    check(&refused(401, "authentication_error", "invalid x-api-key"), 1, &["invalid x-api-key", "ANTHROPIC_API_KEY"]);
+    let key = refused(401, "authentication_error", "invalid x-api-key");
+    check(&key, 1, &["invalid x-api-key", "ANTHROPIC_API_KEY", "`--offline` needs no key"]);
+    assert!(!key.err.contains("`/model"), "{}", key.err);
     check(&refused(404, "not_found_error", "model: claude-none"), 1, &["model: claude-none", "--model"]);
     let html = Reply::raw(200, "text/html", "<html><title>Log in to the hotel</title></html>");
     check(&asked(&[html.clone(), html], &[]), 1, &["did not answer as a", "base_url"]);
@@ -54,9 +56,8 @@ fn keys_and_servers() {
     let nobody = Program::new()
         .env("ANTHROPIC_API_KEY", "k")
         .env("ANTHROPIC_BASE_URL", &format!("http://{closed}"))
-        .env("COCODE_NETWORK__MAX_RETRIES", "0")
         .run(&["-p", "hello"]);
-    check(&nobody, 1, &["cannot reach http://127.0.0.1", "check the network"]);
+    check(&nobody, 1, &["attempt 1 of 3", "no server is listening at http://127.0.0.1", "start it"]);
 }
 
 #[test]

@@ -54,6 +54,14 @@ fn asked(ran: &Ran) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn no_repository_no_request() {
+    let ran = Harness::new().script("[]").prompt("/commit").run().await;
+    let trace = ran.trace();
+    assert!(trace.contains("error This folder is not a git repository"), "{trace}");
+    assert!(!trace.contains("turn started"), "{trace}");
+}
+
+#[tokio::test]
 async fn what_is_staged_is_committed_and_nothing_else() {
     let run = repository().file("a.txt", "two\n").file("b.txt", "two\n").file("c.txt", "new\n");
     git(&run.project(), &["add", "a.txt"]);
@@ -98,8 +106,6 @@ async fn nothing_is_committed_where_that_would_be_wrong() {
     }
     check(repository(), &["Nothing to commit"]).await;
     check(repository().file("b.txt", "two\n").file("c.txt", ""), &["nothing is staged", "`b.txt`", "`c.txt`"]).await;
-    check(Harness::new().file("a.txt", ""), &["not a git repository", "git init"]).await;
-
     check(conflict("merge"), &["conflicts", "`a.txt`"]).await;
     check(conflict("rebase"), &["conflicts", "`a.txt`"]).await;
     for what in ["rebase", "cherry-pick"] {
@@ -149,7 +155,7 @@ async fn over_every_wire_the_state_is_told() {
     };
     /// Its name, a repository in it, and what the model is told.
     type State<'a> = (&'a str, &'a dyn Fn() -> Harness, &'a [&'a str]);
-    let states: [State<'_>; 7] = [
+    let states: [State<'_>; 6] = [
         ("clean", &repository, &["nothing to commit"]),
         ("unstaged", &|| repository().file("b.txt", "two\n"), &[" M b.txt", "no changes added to commit"]),
         ("conflict", &|| conflict("merge"), &["UU a.txt", "You have unmerged paths"]),
@@ -171,7 +177,6 @@ async fn over_every_wire_the_state_is_told() {
             },
             &["## HEAD (no branch)"],
         ),
-        ("no git", &|| Harness::new().file("a.txt", ""), &["failed: ", "not a git repository"]),
         (
             "hook",
             &|| {

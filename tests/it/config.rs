@@ -131,11 +131,6 @@ fn broken_user_and_managed_files_stop_the_start() {
     );
     check("/etc/config.toml", "model = 'x", "etc/config.toml:1: not valid TOML: invalid literal string, expected `'`");
     check(
-        "~/.claude/settings.json",
-        "{",
-        "home/.claude/settings.json:1: not valid JSON: EOF while parsing an object at line 1 column 1",
-    );
-    check(
         USER,
         "[providers.mine]\nbase_url = 'http://h/v1'\n",
         "home/.config/cocode/config.toml:1: `providers.mine` needs `wire`: anthropic, openai, openai-chat or gemini",
@@ -148,6 +143,26 @@ fn broken_user_and_managed_files_stop_the_start() {
     );
 }
 
+fn paths(loaded: &Loaded) -> Vec<std::path::PathBuf> {
+    loaded.broken.iter().map(|(_, file)| file.clone()).collect()
+}
+
+#[test]
+fn a_broken_settings_file_of_the_users_costs_that_file_alone() {
+    let user =
+        User::new().file("~/.claude/settings.json", r#"{"model": "opus", "permissions": {"deny": ["Bash(rm:*)"], "#);
+    let user = user.file(".claude/settings.json", r#"{"permissions": {"deny": ["LS"]}}"#);
+    for loaded in [user.own().unwrap(), user.in_project(Agreed::Everything)] {
+        let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
+        assert_eq!(
+            problems,
+            ["home/.claude/settings.json:1: not valid JSON: EOF while parsing a value at line 1 column 58"]
+        );
+        assert_eq!(paths(&loaded), [user.dir.path().join("home/.claude/settings.json")]);
+        assert!(!loaded.project_broken());
+    }
+}
+
 #[test]
 fn a_broken_project_file_is_left_out_whole_and_named() {
     fn check(file: &str, text: &str, want: &str) {
@@ -155,7 +170,7 @@ fn a_broken_project_file_is_left_out_whole_and_named() {
         let loaded = user.in_project(Agreed::Everything);
         let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
         assert_eq!(problems.join("\n"), want, "{text}");
-        assert_eq!(loaded.broken, [user.dir.path().join("project").join(file)]);
+        assert_eq!(paths(&loaded), [user.dir.path().join("project").join(file)]);
         assert_eq!((loaded.config, loaded.rules), (user.own().unwrap().config, Vec::new()));
     }
     check(
@@ -369,7 +384,7 @@ fn settings_that_lie_elsewhere_or_are_a_pipe_are_not_read() {
     std::os::unix::fs::symlink("../../home/mine.json", &place).unwrap();
     let said = |user: &User| user.in_project(Agreed::Everything).diagnostics[0].to_string();
     assert!(said(&user).contains("outside the project: put the settings into this file"), "{}", said(&user));
-    assert_eq!(user.in_project(Agreed::Everything).broken, std::slice::from_ref(&place));
+    assert_eq!(paths(&user.in_project(Agreed::Everything)), std::slice::from_ref(&place));
     fs::remove_file(&place).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&place).status().unwrap().success());
     assert!(said(&user).contains("is not a regular file"), "{}", said(&user));

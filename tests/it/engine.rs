@@ -46,6 +46,7 @@ async fn commands_answer() {
         (&["/resume nothing-like-it"], &["error no session matches"]),
         (&["/model"], &["(in use)"]),
         (&["/model nonsense"], &["error no provider for"]),
+        (&["/model foo/bar"], &["error there is no provider \"foo\": choose one of anthropic, gemini, openai"]),
         (&["/permissions test \"git push\""], &["**ask**"]),
         (&["/permissions revoke Bash(never:*)"], &["error No rule"]),
         (&["/permissions frobnicate"], &["Unknown: `/permissions frobnicate`"]),

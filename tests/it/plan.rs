@@ -198,6 +198,12 @@ async fn a_fresh_context_opens_with_the_plan_and_the_request() {
     assert!(texts[1].contains("# The approved plan") && texts[1].contains("1. Write a.txt."), "{texts:#?}");
     assert_eq!(&texts[2..], ["write a.txt", "Done."]);
     assert_eq!(notes(&run), [PlanNote::Exit]);
+    // Whoever wants a compaction back does not get the conversation from before the plan.
+    let run = Harness::after(run).prompt("/compact undo").prompt("/compact undo plan").run().await;
+    let trace = run.trace();
+    assert!(trace.contains("not a compaction. `/compact undo plan` takes it back."), "{trace}");
+    assert!(trace.contains("The fresh start with the plan is undone."), "{trace}");
+    assert!(run.session().context().messages().iter().any(|message| message.text() == "Hello to you."));
 }
 
 #[tokio::test]

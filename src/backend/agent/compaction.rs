@@ -193,13 +193,32 @@ impl Compaction {
     }
 
     /// Takes the last boundary back, if the conversation still fits then. The inner error says why nothing changed.
-    pub(super) fn undo(&mut self, conversation: &mut Conversation) -> Result<Result<Freed, String>, session::Error> {
+    pub(super) fn undo(
+        &mut self,
+        of: Undo,
+        conversation: &mut Conversation,
+    ) -> Result<Result<Freed, String>, session::Error> {
         if !self.driver.settings().enabled {
             return Ok(Err(OFF.into()));
         }
         let Some(seq) = conversation.session.last_boundary() else {
             return Ok(Err("No compaction to undo.".into()));
         };
+        let entry = conversation.session.entry(seq);
+        let plan = entry.is_some_and(
+            |entry| matches!(entry.kind, EntryKind::CompactBoundary(boundary) if boundary.trigger == Trigger::Plan),
+        );
+        match (of, plan) {
+            (Undo::Compaction, true) => {
+                return Ok(Err(
+                    "The last cut is the fresh start with the approved plan, not a compaction. `/compact undo \
+                               plan` takes it back."
+                        .into(),
+                ));
+            }
+            (Undo::Plan, false) => return Ok(Err("No fresh start with a plan to undo.".into())),
+            _ => {}
+        }
         let undone = EntryKind::BoundaryUndone { seq };
         let preview = conversation.session.preview(&undone)?;
         let (after, blocking) = (self.driver.used(&preview), self.driver.marks().blocking);
@@ -213,8 +232,16 @@ impl Compaction {
         conversation.append(undone)?;
         conversation.forget_read();
         self.driver.undone();
-        Ok(Ok(Freed::Undone { tokens: after }))
+        Ok(Ok(Freed::Undone { tokens: after, plan }))
     }
+}
+
+/// What is to be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undo {
+    Compaction,
+    /// The fresh start with an approved plan.
+    Plan,
 }
 
 /// What is known of a model's window.

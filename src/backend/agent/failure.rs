@@ -1,5 +1,6 @@
 //! Why a turn failed, and what the user can do about it.
 
+use super::Presence;
 use crate::provider;
 use crate::session;
 
@@ -22,19 +23,25 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the user can do about it, where the text itself does not say.
-    pub(super) fn advice(&self) -> Option<&'static str> {
+    /// What the user can do about it, where the text itself does not say. Slash commands are for those who can type them.
+    pub(super) fn advice(&self, presence: Presence) -> Option<&'static str> {
+        let here = presence == Presence::Attended;
         match self {
-            Failure::Full { .. } => Some(
+            Failure::Full { .. } if here => Some(
                 "run /compact, or turn it on: unset DISABLE_COMPACT or set `compact.enabled`; `/rewind` goes back to an \
                  earlier message, `/clear` starts a new session",
             ),
-            Failure::Provider(provider::Error::ContextTooLong { .. }) => {
+            Failure::Full { .. } => Some("unset DISABLE_COMPACT or set `compact.enabled`"),
+            Failure::Provider(provider::Error::ContextTooLong { .. }) if here => {
                 Some("`/rewind` goes back to an earlier message, `/clear` starts a new session")
             }
             Failure::Provider(
                 provider::Error::NoKey { .. } | provider::Error::Auth { .. } | provider::Error::Quota { .. },
-            ) => Some("`/model` switches to another model; `offline` needs no key"),
+            ) => Some(match here {
+                true => "`/model` takes another key or switches to another model; `/model offline` needs no key",
+                false => "`--model` names another model; `--offline` needs no key",
+            }),
+            Failure::Provider(provider::Error::NoServer { .. }) => Some("start it, or check the base URL"),
             Failure::Provider(provider::Error::Connect { .. }) => {
                 Some("check the network, proxy and base URL, or use the offline model")
             }

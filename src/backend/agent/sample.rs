@@ -69,7 +69,7 @@ impl Turn<'_> {
             self.mailbox
                 .emit(Event::Retrying {
                     attempt,
-                    of: self.agent.settings.max_tries,
+                    of: self.agent.settings.max_tries.min(retry::tries(&error)),
                     delay_ms,
                     reason: error.to_string(),
                 })

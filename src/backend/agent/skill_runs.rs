@@ -7,7 +7,7 @@ mod preload;
 mod view;
 mod wants;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use self::expansion::Expansion;
@@ -22,9 +22,12 @@ use crate::permission::{Behavior, Disk, Source};
 use crate::protocol::Event;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
+use crate::stdx::git;
 use crate::tools::{self, RULES};
 use serde_json::Value;
 
+/// The skill that ships with the program and is of no use outside a repository.
+const COMMIT: &str = "commit";
 /// Turns after an invocation in which a skill may recall itself.
 const RECENT: u64 = 3;
 
@@ -252,9 +255,15 @@ impl Runs {
         Ok(())
     }
 
-    /// Why the user cannot run a skill now; none when they can.
-    pub fn refuses(&self, name: &str) -> Option<String> {
-        self.view().find(name, Caller::User).err()
+    /// Why the user cannot run a skill now, in this folder; none when they can.
+    pub fn refuses(&self, name: &str, folder: &Path) -> Option<String> {
+        match self.view().find(name, Caller::User) {
+            Err(why) => Some(why),
+            Ok(skill) if skill.source == From::Bundled && skill.name == COMMIT && git::root(folder).is_none() => Some(
+                "This folder is not a git repository, so there is nothing to commit. `git init` makes it one.".into(),
+            ),
+            Ok(_) => None,
+        }
     }
 }
 
@@ -271,7 +280,7 @@ impl Policy {
     fn opens(&self, skill: &Skill) -> Option<PathBuf> {
         let base = skill.base().filter(|_| self.trusts(skill))?.canonicalize().ok()?;
         let project = &self.places.project;
-        let top = || project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
+        let top = || git::root(project).unwrap_or(project);
         let fits = match skill.source {
             From::PolicySettings => true,
             From::ProjectSettings if !base.starts_with(top().canonicalize().ok()?) => false,

@@ -68,7 +68,8 @@ impl Turn<'_> {
     /// Says why the turn failed. When nothing came of it, its prompts go back to the composer and leave the conversation:
     /// they must not be typed twice, nor sent twice.
     async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String) {
-        let advice = failure.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+        let advice =
+            failure.advice(self.agent.conversation.presence).map(|advice| format!("; {advice}")).unwrap_or_default();
         let since: Vec<_> = self.agent.conversation.context().entries().filter(|(seq, _)| *seq >= before).collect();
         let answered = self.agent.spending.turn.answered;
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();

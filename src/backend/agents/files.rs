@@ -12,6 +12,7 @@ use crate::hooks;
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
+use crate::stdx::git;
 use crate::stdx::regular;
 use crate::stdx::sealed::Sealed;
 
@@ -101,7 +102,7 @@ fn uses(definition: &Definition, project: &Path, others: &Definitions) -> (Vec<U
 
 /// The folder itself and those above it up to the one that holds `.git`; the folder alone outside of repositories.
 fn up_to_root(project: &Path) -> Vec<&Path> {
-    let root = project.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(project);
+    let root = git::root(project).unwrap_or(project);
     project.ancestors().take_while(|folder| folder.starts_with(root)).collect()
 }
 

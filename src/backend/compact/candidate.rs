@@ -9,6 +9,7 @@ use crate::message::{CallId, Kind, Message, Usage};
 use crate::protocol::Trigger;
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
+use crate::stdx::text::grouped;
 
 /// Tokens of the stub that replaces an archived result.
 const STUB: u64 = 20;
@@ -158,7 +159,7 @@ pub fn carried(context: &Context, keep_from: Seq) -> Vec<usize> {
 /// Why a candidate is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    #[error("the summary would not free enough space: {before} tokens before, {after} after")]
+    #[error("the summary would not free enough space: {} tokens before, {} after", grouped(*before), grouped(*after))]
     NoProgress { before: u64, after: u64 },
 }
 

@@ -432,7 +432,7 @@ mod tests {
         check(200_000, 20_000, 100, "used");
         check(200_000, 8_500, 100, "they would save 9976 tokens; the minimum is 10000");
         check(200_000, 20_000, 130_000, "176732 tokens would be left; the target is 167000");
-        check(200_000, 20_000, 70_000, "the summary would not free enough space: 119703 tokens before, 94432 after");
+        check(200_000, 20_000, 70_000, "the summary would not free enough space: 119,703 tokens before, 94,432 after");
         check(8_192, 2_000, 100, "used");
         check(8_192, 1_100, 100, "they would save 134 tokens; the minimum is 614");
     }

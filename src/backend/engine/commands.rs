@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::reports::{Look, unquoted};
 use super::skills::Called;
 use super::{Begin, Engine, Inbox, changes, lists, open, skills};
-use crate::agent::Model;
 use crate::agent::mailbox::Prompt;
+use crate::agent::{Model, Undo};
 use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
 use crate::message::{Attachment, Message};
@@ -116,7 +116,7 @@ impl Engine {
     }
 
     pub(super) async fn resume(&mut self, query: &str, inbox: &mut Inbox) {
-        let id = match index::resolve(&self.setup.paths.home, query) {
+        let id = match index::resolve(&self.setup.paths.home, query, (self.setup.clocks.wall)()) {
             Ok(id) => id,
             Err(error) => return self.fail(error).await,
         };
@@ -289,7 +289,8 @@ impl Engine {
         }
         let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
         let done = match (verb, rest.trim()) {
-            ("undo", "") => self.agent.compact_undo(&self.mailbox).await,
+            ("undo", "") => self.agent.compact_undo(Undo::Compaction, &self.mailbox).await,
+            ("undo", "plan") => self.agent.compact_undo(Undo::Plan, &self.mailbox).await,
             ("micro", "") => self.agent.compact_micro(None, &self.mailbox).await,
             ("micro", tokens) if tokens.parse::<u64>().is_ok() => {
                 self.agent.compact_micro(tokens.parse().ok(), &self.mailbox).await

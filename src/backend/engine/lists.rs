@@ -90,7 +90,7 @@ pub(super) fn sessions(setup: &Setup, but: Option<&str>) -> Result<Vec<SessionRo
     let rows = sessions.into_iter().filter(|summary| Some(summary.id.as_str()) != but).map(|summary| SessionRow {
         detail: format!(
             "{} · {} prompt{}",
-            ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
+            index::ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
             summary.prompts,
             if summary.prompts == 1 { "" } else { "s" }
         ),
@@ -98,16 +98,4 @@ pub(super) fn sessions(setup: &Setup, but: Option<&str>) -> Result<Vec<SessionRo
         id: summary.id,
     });
     Ok(rows.collect())
-}
-
-/// How long ago, for people.
-fn ago(now: SystemTime, then: SystemTime) -> String {
-    let passed = now.duration_since(then).unwrap_or(Duration::ZERO).as_secs();
-    let (count, unit) = match passed {
-        0..60 => return "just now".into(),
-        60..3_600 => (passed / 60, "minute"),
-        3_600..86_400 => (passed / 3_600, "hour"),
-        _ => (passed / 86_400, "day"),
-    };
-    format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
 }

@@ -155,6 +155,20 @@ impl Models {
         {
             return Ok(self.of(provider, settings, &self.role(provider, settings, id)));
         }
+        // Slashes may be part of an id, where an endpoint lists it or a gateway of many vendors is asked.
+        let gateway = |(provider, settings): &(&str, &ProviderSettings)| {
+            settings.wire == WireName::OpenaiChat || self.doors.told(provider, name).is_some()
+        };
+        if let Some((first, _)) = name.split_once('/').filter(|_| !self.keyed().is_some_and(|keyed| gateway(&keyed)))
+            && self.local.is_none()
+        {
+            let names: Vec<&str> = self.config.providers.keys().map(String::as_str).collect();
+            return Err(format!(
+                "there is no provider {first:?}: choose one of {}, or name the provider first, as in `{}/{name}`",
+                names.join(", "),
+                self.keyed().map_or("anthropic", |(provider, _)| provider)
+            ));
+        }
         // A bare id goes to the provider whose wire the catalog knows it from, when that one has a key.
         let known = self.config.providers.iter().find(|(provider, settings)| {
             self.catalog.get(settings.wire, name).known && self.has_key(provider, settings)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::models::Models;
 use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Setup, skills};
-use crate::agent::{self, Agent, Grants, Model, Parts, prompt::GitStatus};
+use crate::agent::{self, Agent, Grants, Model, Parts, Presence, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
 use crate::config::trust::Extent;
@@ -219,8 +219,8 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
             );
         }
     }
-    if !loaded.broken.is_empty() {
-        rules.mark_broken(Source::Project);
+    for (source, _) in &loaded.broken {
+        rules.mark_broken(if source.of_project() { Source::Project } else { Source::User });
     }
     (rules, problems)
 }
@@ -235,7 +235,9 @@ async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
             let newest = sessions.into_iter().next().map(|summary| summary.id);
             Some(newest.ok_or("no earlier session in this folder: start without --continue")?)
         }
-        Begin::Resume(query) => Some(index::resolve(home, query).map_err(|error| error.to_string())?),
+        Begin::Resume(query) => {
+            Some(index::resolve(home, query, (setup.clocks.wall)()).map_err(|error| error.to_string())?)
+        }
     };
     let Some(id) = id else { return Ok(fresh(setup)) };
     same_folder(setup, &id)?;
@@ -298,12 +300,17 @@ impl Engine {
             self.mailbox.emit(Event::Notice { text }).await;
         }
         if !self.loaded.broken.is_empty() {
-            let files: Vec<String> = self.loaded.broken.iter().map(|file| file.display().to_string()).collect();
+            let files = self.loaded.broken.iter().map(|(_, file)| file.display().to_string());
             let text = format!(
                 "{}: ignored because it does not parse; until it is fixed, anything its rules might have denied asks first",
-                files.join(", ")
+                files.collect::<Vec<_>>().join(", ")
             );
-            self.mailbox.emit(Event::Error { text, restore: None }).await;
+            // Where nobody sees it, a broken file of the project has ended the start.
+            let event = match self.loaded.project_broken() || self.setup.presence == Presence::Attended {
+                true => Event::Error { text, restore: None },
+                false => Event::Notice { text },
+            };
+            self.mailbox.emit(event).await;
         }
     }
 

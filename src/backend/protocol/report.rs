@@ -254,9 +254,10 @@ pub enum Freed {
         tokens: u64,
         kept: u64,
     },
-    /// The last compaction was undone; the conversation has about so many tokens again.
+    /// The last compaction, or the fresh start with a plan, was undone; the conversation has about so many tokens again.
     Undone {
         tokens: u64,
+        plan: bool,
     },
     /// Nothing changed.
     Refused {

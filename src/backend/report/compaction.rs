@@ -27,8 +27,9 @@ pub(super) fn freed(freed: &Freed) -> String {
             let results = if *results == 1 { "1 tool result".to_owned() } else { format!("{results} tool results") };
             format!("Cleared {results}, about {} tokens.{kept}", short(*tokens))
         }
-        Freed::Undone { tokens } => {
-            format!("Compaction undone. The conversation is back to about {} tokens.", short(*tokens))
+        Freed::Undone { tokens, plan } => {
+            let what = if *plan { "The fresh start with the plan is undone." } else { "Compaction undone." };
+            format!("{what} The conversation is back to about {} tokens.", short(*tokens))
         }
         Freed::Refused { why } => why.clone(),
     }

@@ -22,8 +22,12 @@ pub enum Error {
     NotASession { path: PathBuf },
     #[error("no session matches \u{201c}{query}\u{201d}; `/resume` or `cocode --resume` lists all sessions")]
     NotFound { query: String },
-    #[error("\u{201c}{query}\u{201d} matches {} sessions: {}; use a longer part of the id", ids.len(), ids.join(", "))]
-    Ambiguous { query: String, ids: Vec<String> },
+    #[error("\u{201c}{query}\u{201d} matches several sessions; use an id or more words:\n{}", rows.join("\n"))]
+    Ambiguous {
+        query: String,
+        /// The newest, each with its id, when it was used and its title.
+        rows: Vec<String>,
+    },
     /// Nothing is left to undo or redo.
     #[error("nothing to {0}")]
     Nothing(&'static str),

@@ -95,12 +95,15 @@ pub fn search(home: &Path, query: &str) -> Result<Vec<Summary>, Error> {
     Ok(sessions.into_iter().filter(matches).collect())
 }
 
+/// Most sessions that an error names.
+const SHOWN: usize = 5;
+
 /// The id of the one session that `--resume query` means: an id, the beginning of one, an exact title, or words that only
-/// one session has.
+/// one session has. An error says how old the others are.
 ///
 /// # Errors
 /// `NotFound` or `Ambiguous`; otherwise as `list`.
-pub fn resolve(home: &Path, query: &str) -> Result<String, Error> {
+pub fn resolve(home: &Path, query: &str, now: SystemTime) -> Result<String, Error> {
     let query = query.trim();
     if Uuid::parse_str(query).is_ok_and(|id| home.join(id.to_string()).join(FILE).is_file()) {
         return Ok(query.to_lowercase());
@@ -116,10 +119,27 @@ pub fn resolve(home: &Path, query: &str) -> Result<String, Error> {
         ([one], ..) | (_, [one], _) | (_, _, [one]) => Ok(one.id.clone()),
         (.., []) => Err(Error::NotFound { query: query.to_owned() }),
         (.., several) => {
-            let ids = several.iter().take(5).map(|session| session.id.clone()).collect();
-            Err(Error::Ambiguous { query: query.to_owned(), ids })
+            let row = |session: &&&Summary| {
+                let when = ago(now, UNIX_EPOCH + Duration::from_millis(session.changed_ms));
+                format!("  {}  {when}  {}", session.id, session.title.as_deref().unwrap_or("untitled"))
+            };
+            let mut rows: Vec<String> = several.iter().take(SHOWN).map(|session| row(&session)).collect();
+            rows.extend((several.len() > SHOWN).then(|| format!("  and {} more", several.len() - SHOWN)));
+            Err(Error::Ambiguous { query: query.to_owned(), rows })
         }
     }
+}
+
+/// How long ago, for people.
+pub fn ago(now: SystemTime, then: SystemTime) -> String {
+    let passed = now.duration_since(then).unwrap_or(Duration::ZERO).as_secs();
+    let (count, unit) = match passed {
+        0..60 => return "just now".into(),
+        60..3_600 => (passed / 60, "minute"),
+        3_600..86_400 => (passed / 3_600, "hour"),
+        _ => (passed / 86_400, "day"),
+    };
+    format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
 }
 
 /// How old things are by what was done since, not by the clock alone: between two uses of the program no more than a part
@@ -314,7 +334,8 @@ mod tests {
             ("", Err(false)),
             ("../etc", Err(false)),
         ] {
-            let found = resolve(home, query).map_err(|error| matches!(error, Error::Ambiguous { .. }));
+            let found =
+                resolve(home, query, SystemTime::now()).map_err(|error| matches!(error, Error::Ambiguous { .. }));
             assert_eq!(found.as_ref(), want.as_ref().map(|id| *id), "{query}");
         }
 

@@ -243,7 +243,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .hint("[block number]")
             .screen(Screen::Copy),
         Row::new(Compact, "compact", "Summarize the conversation to free up the context window")
-            .hint("[what to keep in mind | micro [tokens] | undo]"),
+            .hint("[what to keep in mind | micro [tokens] | undo [plan]]"),
         Row::new(
             Context,
             "context",

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::diagnostic::Diagnostic;
 use super::registry::{LoadedFrom, Source};
 use super::skill::{At, Skill};
+use crate::stdx::git;
 
 /// How deep below a skills folder a SKILL.md may lie.
 const DEPTH: usize = 4;
@@ -77,7 +78,7 @@ impl Folders {
 
     /// The working directory and those above it, up to the root of the repository; only itself outside of one.
     fn project_folders(&self) -> Vec<&Path> {
-        let top = self.project.ancestors().find(|folder| folder.join(".git").exists());
+        let top = git::root(&self.project);
         let Some(top) = top else { return vec![&self.project] };
         self.project.ancestors().take_while(|folder| folder.starts_with(top)).collect()
     }

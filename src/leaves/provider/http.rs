@@ -261,7 +261,7 @@ impl Shared {
             return Err(Error::NoKey { provider: self.name.clone(), hint: self.key.hint() });
         }
         let client = self.client.reach(&url, self.settings.ca_file.as_deref())?;
-        let idle = self.client.idle_at(&url);
+        let (idle, local) = (self.client.idle_at(&url), is_loopback(&url));
         let method = if encoded.body.is_empty() { reqwest::Method::GET } else { reqwest::Method::POST };
         let mut post = client.request(method, url).header("content-type", "application/json").header("accept", accept);
         for (name, value) in &encoded.headers {
@@ -294,6 +294,9 @@ impl Shared {
         // The user's own headers replace ours.
         match tokio::time::timeout(idle, post.headers(headers).body(encoded.body).send()).await {
             Err(_) => Err(Error::Idle(idle)),
+            Ok(Err(error)) if error.is_connect() && local && refused(&error) => {
+                Err(Error::NoServer { url: String::new() })
+            }
             Ok(Err(error)) if error.is_connect() => Err(Error::Connect { url: String::new(), message: chain(&error) }),
             // There was a connection, so the address is right.
             Ok(Err(error)) => Err(Error::Broken { message: chain(&error) }),
@@ -332,6 +335,7 @@ impl Shared {
             Error::Server { status, message, retry_after } => {
                 Error::Server { status, message: clean(message), retry_after }
             }
+            Error::NoServer { .. } => Error::NoServer { url: shown(&self.settings.base_url) },
             Error::Connect { message, .. } => {
                 Error::Connect { url: shown(&self.settings.base_url), message: clean(message) }
             }
@@ -475,6 +479,14 @@ fn chain(error: &reqwest::Error) -> String {
         Some(last) => clip(last),
         None => "the connection failed".to_string(),
     }
+}
+
+/// Whether the machine itself said that nothing listens.
+fn refused(error: &reqwest::Error) -> bool {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
 }
 
 #[cfg(test)]

@@ -7,16 +7,27 @@ use super::Error;
 /// Most tries of one request, the first included.
 pub const TRIES: u32 = 10;
 
+/// Most tries where this machine refuses the connection: a server that is being started answers soon, or never.
+const TRIES_HERE: u32 = 3;
+
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(32);
 
 /// Longest wait that a server may ask for; beyond it the user should decide.
 const LONGEST_ASKED: Duration = Duration::from_secs(600);
 
+/// Most tries of a request that fails like this.
+pub fn tries(error: &Error) -> u32 {
+    match error {
+        Error::NoServer { .. } => TRIES_HERE,
+        _ => TRIES,
+    }
+}
+
 /// How long to wait before the next try, after `attempt` tries (from 1) of which the last failed with `error`. `jitter` is
 /// random in 0..1 and takes up to a quarter off. None: do not ask again.
 pub fn delay(attempt: u32, error: &Error, jitter: f64) -> Option<Duration> {
-    if !error.retryable() || attempt >= TRIES {
+    if !error.retryable() || attempt >= tries(error) {
         return None;
     }
     let asked = match error {
@@ -57,6 +68,8 @@ mod tests {
         check(1, server(Some(0)), 0.5, Some(0));
         check(1, server(Some(86_400)), 0.0, None);
         check(u32::MAX, server(None), 0.0, None);
+        check(2, Error::NoServer { url: String::new() }, 0.0, Some(1_000));
+        check(3, Error::NoServer { url: String::new() }, 0.0, None);
         check(1, Error::BadRequest { status: 400, message: String::new() }, 0.0, None);
         check(1, Error::ContextTooLong { tokens: None, limit: None }, 0.0, None);
     }

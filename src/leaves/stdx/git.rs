@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 /// Longest `.git` file or `HEAD` that is read, in bytes.
 const MAX: u64 = 4096;
 
+/// The work tree around a folder; none outside a repository.
+pub fn root(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").exists())
+}
+
 /// The branch that is checked out in the work tree around a folder; none outside a repository, and where HEAD names no
 /// branch. Control characters in the name are replaced.
 pub fn branch(folder: &Path) -> Option<String> {
-    let (root, dot) = folder.ancestors().find_map(|folder| {
-        let dot = folder.join(".git");
-        dot.exists().then_some((folder, dot))
-    })?;
+    let root = root(folder)?;
+    let dot = root.join(".git");
     let repository = match read(&dot) {
         // A linked work tree, or a submodule.
         Some(text) => root.join(text.trim_end_matches(['\n', '\r']).strip_prefix("gitdir: ")?),

@@ -179,6 +179,19 @@ pub fn short(count: u64) -> String {
     }
 }
 
+/// A count with its thousands apart: `28,949`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A span of time: `4 s`, `1 m 12 s`, `2 h 3 m`.
 pub fn duration(time: Duration) -> String {
     match time.as_secs() {

@@ -52,13 +52,19 @@ pub(in crate::agent) struct Attempt<'a> {
 impl Attempt<'_> {
     /// As the user wants it.
     pub(in crate::agent) async fn asked(mut self) -> Result<Freed, session::Error> {
-        Ok(match self.summarize().await? {
+        let before = self.agent.usage_info().cost_usd.unwrap_or_default();
+        let done = self.summarize().await?;
+        let spent = self.agent.usage_info().cost_usd.unwrap_or_default() - before;
+        let cost = if spent > 0.0 { format!(" The attempt cost ${spent:.4}.") } else { String::new() };
+        Ok(match done {
             Ok(receipt) => {
                 self.agent.compaction.driver.summarized(Summarized::Committed);
                 Freed::Summarized { receipt: Box::new(receipt) }
             }
-            Err((FailureReason::Interrupted, _)) => Freed::Refused { why: "Compaction canceled.".into() },
-            Err((_, text)) => Freed::Refused { why: format!("Nothing was compacted: {}.", text.trim_end_matches('.')) },
+            Err((FailureReason::Interrupted, _)) => Freed::Refused { why: format!("Compaction canceled.{cost}") },
+            Err((_, text)) => {
+                Freed::Refused { why: format!("Nothing was compacted: {}.{cost}", text.trim_end_matches('.')) }
+            }
         })
     }
 
