@@ -1,15 +1,23 @@
 //! Plays long synthetic sessions through the compaction that the agent uses, and counts what must never happen.
 //!
 //! `cargo run --release --example compaction_lab -- --sessions 200` draws a table; its last line says `violations: 0`.
+//! `… -- facts` plays sessions with planted facts, and tells which of them survive: `docs/compaction.md` describes it. An
+//! example and not a subcommand, since the scripts and the lab would weigh more in the binary than what they are for.
 
 // A figure that cannot be taken is a failure, and its message goes to the terminal.
 #![allow(clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
+mod cache;
+mod desk;
+mod facts;
+mod script;
 mod shapes;
 mod sim;
+mod survive;
 mod wires;
+mod writers;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use sim::{Policy, Stats};
@@ -42,7 +50,35 @@ fn arguments() -> Result<Arguments, String> {
     Ok(arguments)
 }
 
+/// Does so many pieces of work on all cores; the results in order.
+fn together<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let (next, threads) = (AtomicUsize::new(0), std::thread::available_parallelism().map_or(1, usize::from));
+    let some = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return done;
+            }
+            done.push((at, work(at)));
+        }
+    };
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let ended = running.into_iter().map(|thread| thread.join());
+        ended.flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    // In one order whichever thread was faster, so that sums are the same to the last digit.
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 fn main() -> std::process::ExitCode {
+    let home = folder().expect("a temporary folder");
+    let mut given = std::env::args().skip(1).peekable();
+    if given.next_if(|word| word == "facts").is_some() {
+        return facts::run(given, home.path());
+    }
     let arguments = match arguments() {
         Ok(arguments) => arguments,
         Err(problem) => {
@@ -52,36 +88,21 @@ fn main() -> std::process::ExitCode {
     };
     let started = Instant::now();
     let corpus = shapes::corpus();
-    let home = folder().expect("a temporary folder");
-    let (next, threads) = (AtomicU64::new(0), std::thread::available_parallelism().map_or(1, usize::from));
     let policies = Policy::ALL.len();
-    let work = || {
-        let mut played = Vec::new();
-        loop {
-            let session = next.fetch_add(1, Ordering::Relaxed);
-            if session >= arguments.sessions {
-                return played;
-            }
-            let windows = TURNS[session as usize % TURNS.len()];
-            for (window, (at, policy)) in
-                windows.iter().flat_map(|w| Policy::ALL.into_iter().enumerate().map(|p| (*w, p)))
-            {
-                // The same session under every policy.
-                let seed = arguments.seed.wrapping_mul(0x9E37_79B9).wrapping_add(session);
-                let stats = sim::play(home.path(), &corpus, seed, session, WINDOWS[window], arguments.turns, policy);
-                played.push((session, window * policies + at, stats));
-            }
-        }
-    };
-    let mut played: Vec<_> = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let ended = running.into_iter().map(|thread| thread.join());
-        ended.flat_map(|played| played.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    // The same session under every policy.
+    let played = together(arguments.sessions as usize, |session| {
+        let seed = arguments.seed.wrapping_mul(0x9E37_79B9).wrapping_add(session as u64);
+        let windows = TURNS[session % TURNS.len()].iter();
+        let cases = windows.flat_map(|window| Policy::ALL.into_iter().enumerate().map(move |case| (*window, case)));
+        let play = |(window, (at, policy)): (usize, (usize, Policy))| {
+            let (session, window_tokens) = (session as u64, WINDOWS[window]);
+            let stats = sim::play(home.path(), &corpus, seed, session, window_tokens, arguments.turns, policy);
+            (window * policies + at, stats)
+        };
+        cases.map(play).collect::<Vec<_>>()
     });
-    // In one order whichever thread was faster, so that sums are the same to the last digit.
-    played.sort_by_key(|(session, row, _)| (*session, *row));
     let mut all = vec![Stats::default(); WINDOWS.len() * policies];
-    played.iter().for_each(|(_, row, stats)| all[*row].add(stats));
+    played.iter().flatten().for_each(|(row, stats)| all[*row].add(stats));
     report(&all);
     println!(
         "\n{} sessions of {} turns under {} policies in {:.1} s, seed {}",
