@@ -327,7 +327,18 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
 
 /// Whether the words may begin with a name and what follows it.
 fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
-    same_name(want, &words[0]) && (words[0].contains(MANY) || follows(rest, &words[1..]))
+    same_name(want, &words[0])
+        && (words[0].contains(MANY) || follows(rest, &words[1..]) || is_respelled(want, rest, &words[1..]))
+}
+
+/// Whether the words hold the options that end the rule in another spelling, order or place.
+fn is_respelled(name: &str, rest: &[String], words: &[String]) -> bool {
+    let Some(at) = rest.iter().position(|word| word.starts_with('-')) else { return false };
+    let (fixed, options) = rest.split_at(at);
+    let begins = |at: &usize| words[*at..].starts_with(fixed) && follows(fixed, words);
+    let Some(at) = (0..=words.len()).take(MAX_OPTIONS).find(begins) else { return false };
+    options.iter().all(|word| word.starts_with('-'))
+        && commands::covered::holds(name, fixed, options, &words[at + fixed.len()..])
 }
 
 /// Whether the command may start what a rule about a subcommand of git's speaks about under another name.

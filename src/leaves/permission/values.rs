@@ -12,7 +12,8 @@ const MAX_ALTERNATIVES: usize = 16;
 
 /// Variables that every shell has and that hold no secret.
 const COMMON: &str = "HOME PWD OLDPWD USER LOGNAME SHELL PATH LANG LC_ALL TERM TMPDIR HOSTNAME RANDOM SECONDS LINENO EUID \
-    UID PPID BASHPID BASH_VERSION OSTYPE HOSTTYPE MACHTYPE COLUMNS LINES";
+    UID PPID BASHPID BASH_VERSION OSTYPE HOSTTYPE MACHTYPE COLUMNS LINES EDITOR VIRTUAL_ENV CARGO_HOME CARGO_TARGET_DIR \
+    RUSTUP_HOME GOPATH GOROOT JAVA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME";
 
 /// Every value that the line gives to a variable, wherever it does.
 #[derive(Debug, Default)]
@@ -256,6 +257,13 @@ impl Values {
     /// Whether a construct may look at the word: what it then does tells nothing of the environment.
     pub(super) fn tells_little(&self, word: &Word) -> bool {
         word.expansions().all(|expansion| self.says(expansion))
+    }
+
+    /// Whether it holds a value that the line does not give: of whatever program, an error message may show that of the
+    /// environment. What a function is given is looked at where it is called.
+    pub(super) fn reveals(&self, word: &Word) -> bool {
+        let given = |name: &str| name.bytes().all(|b| b.is_ascii_digit()) || matches!(name, "@" | "*");
+        word.expansions().any(|one| !self.says(one) && (self.open || !one.base().is_some_and(given)))
     }
 
     /// Whether showing the word shows nothing but what the line or any shell holds.

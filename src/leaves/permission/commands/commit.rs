@@ -236,6 +236,21 @@ impl Subcommand {
         }
     }
 
+    /// The long names of the options in the arguments, also those that an abbreviation may mean, or a cluster of letters with
+    /// others that are not known.
+    pub(super) fn names(&self, arguments: &[String]) -> Vec<String> {
+        let (found, unknown) = self.found(arguments.iter().map(|word| Argument::of(word)).collect());
+        let may_be = |word: &str, choice: &Choice| match word.strip_prefix("--") {
+            Some(name) => !name.is_empty() && choice.name.starts_with(name),
+            None => choice.short.is_some_and(|letter| word.starts_with('-') && word.contains(letter)),
+        };
+        let meant = unknown.iter().flat_map(|word| self.choices().filter(|choice| may_be(word, choice)));
+        let found = found.into_iter().map(|one| one.name).filter(|name| name != "--");
+        // Of most programs both letters mean the same.
+        let same = |name: String| if name == "R" { "recursive".to_owned() } else { name };
+        found.chain(meant.map(|choice| choice.name.to_owned())).map(same).collect()
+    }
+
     /// The words that act, or of which nobody knows what they are.
     fn acting(&self, arguments: Vec<Argument>) -> Vec<String> {
         let (found, mut acting) = self.found(arguments);

@@ -2,11 +2,13 @@
 //! What writes elsewhere, runs a program or takes another project or configuration is not listed, and asks.
 
 mod files;
+mod plain;
 mod table;
 
 use self::table::{Covered, Operands};
 use super::super::shell::{MANY, ONE, Word};
 use super::commit::{Argument, Found, Subcommand};
+use super::special::filters_input;
 
 /// Programs that take the names of options as a whole, or shorten them in ways of their own.
 const EXACT: &str = "npm gh cargo go ruff zip rsync scp ssh wget less more man vim vi view nvim fd fdfind yq perl node";
@@ -63,9 +65,37 @@ pub(in crate::permission) fn remote_line(arguments: &[String]) -> usize {
     (host + 1 + options.first_operand(behind)).min(arguments.len())
 }
 
+/// Whether the arguments behind the subcommand hold these options, however they are written; false where no table tells.
+pub(in crate::permission) fn holds(
+    name: &str,
+    subcommand: &[String],
+    options: &[String],
+    arguments: &[String],
+) -> bool {
+    let Some(covered) = known(name, subcommand) else { return false };
+    let table = Subcommand { name: "", options: covered.options };
+    let (wanted, given) = (table.names(options), table.names(arguments));
+    wanted.len() >= options.len() && wanted.iter().all(|name| given.contains(name))
+}
+
 /// The words that such a rule does not cover; None for a program of which there is no table.
 pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
-    let covered = known(name, arguments)?;
+    Some(acting(known(name, arguments)?, name, arguments))
+}
+
+/// The same for a program that runs what is the project's, or that nobody described.
+pub(super) fn acts_otherwise(name: &str, arguments: &[String]) -> Vec<String> {
+    acting(plain::of(name, arguments), name, arguments)
+}
+
+/// Whether it is a script of the project, by its path, which takes whatever it wants.
+pub(super) fn is_script(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let relative = program.contains('/') && !program.starts_with(['/', '~']);
+    (relative || name.ends_with(".sh")) && !plain::describes(name)
+}
+
+fn acting(covered: &Covered, name: &str, arguments: &[String]) -> Vec<String> {
     let rest = &arguments[covered.command.split(' ').count() - 1..];
     let mut acting = Vec::new();
     let options = Subcommand { name: "", options: covered.options };
@@ -74,6 +104,14 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         _ if name == "tar" => split.as_slice(),
         Some((first, after)) if name == "cargo" && is_channel(first) => after,
         _ => rest,
+    };
+    // The options of these have one dash.
+    let one_dash = matches!(covered.command, "go" | "terraform" | "mvn");
+    let of = |word: &String| match word.strip_prefix('-') {
+        Some(option) if one_dash && !option.starts_with('-') => Argument::of(&format!("--{option}")),
+        // How many commits.
+        Some(count) if name == "git" && count.parse::<u32>().is_ok() => Argument::of(count),
+        _ => Argument::of(word),
     };
     let rest = match covered.operands {
         // What follows the script is for the script; several that are tested are run.
@@ -86,7 +124,7 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     };
     // Behind `-args` come arguments of the tests.
     let end = rest.iter().position(|word| name == "go" && word == "-args").unwrap_or(rest.len());
-    let (found, _) = options.found(rest[..end].iter().map(|word| Argument::of(word)).collect());
+    let (found, _) = options.found(rest[..end].iter().map(of).collect());
     let operands: Vec<&str> = found.iter().filter(|one| one.name == "--").map(|one| one.written.as_str()).collect();
     if let (Operands::First(known), Some(first)) = (covered.operands, operands.first())
         && !known.split_whitespace().any(|word| word == *first)
@@ -94,9 +132,11 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         acting.push((*first).to_owned());
     }
     // Without a script, what comes in is one.
-    let told =
-        ["--test", "--version", "--help", "-v", "-h"].iter().any(|told| arguments.iter().any(|word| word == told));
-    if covered.operands == Operands::Script && !told && operands.first().is_none_or(|script| *script == "-") {
+    let told = ["--test", "--version", "--help", "--list", "-v", "-V", "-h", "-l"]
+        .iter()
+        .any(|told| arguments.iter().any(|word| word == told));
+    let fed = matches!(covered.operands, Operands::Script | Operands::First(""));
+    if fed && !told && operands.first().is_none_or(|script| *script == "-") {
         acting.push("a script from its input".to_owned());
     }
     let judged = match covered.operands {
@@ -116,7 +156,8 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         let made = matches!(operands.first(), Some(&("new" | "init" | "vendor")));
         acting.extend(operands.iter().filter(|word| made && is_elsewhere(word)).map(|word| (*word).to_owned()));
     }
-    if EXACT.split(' ').any(|known| known == name) {
+    let otherwise = !describes(name);
+    if otherwise || EXACT.split(' ').any(|known| known == name) {
         let named = |word: &str| {
             let name = word.split('=').next().unwrap_or_default();
             let mut options = covered.options.split_whitespace().filter_map(|option| option.split('/').next());
@@ -125,21 +166,15 @@ pub(super) fn acts(name: &str, arguments: &[String]) -> Option<Vec<String>> {
         let long = |word: &&String| word.strip_prefix("--").is_some_and(|name| !name.is_empty() && !named(name));
         acting.extend(rest.iter().take_while(|word| *word != "--").filter(long).cloned());
     }
-    // The options of go have one dash.
-    let one_dash = name == "go";
-    let of = |word: &String| match word.strip_prefix('-') {
-        Some(option) if one_dash && !option.starts_with('-') => Argument::of(&format!("--{option}")),
-        // How many commits.
-        Some(count) if name == "git" && count.parse::<u32>().is_ok() => Argument::of(count),
-        _ => Argument::of(word),
-    };
     let (found, unknown) = options.found(rest.iter().map(of).collect());
-    let acts = |one: &&Found| one.acts || covered.strays(one, &found);
+    // What the table takes for a value, the program may take for an option.
+    let dashed = |one: &Found| otherwise && one.name != "--" && one.value.starts_with('-');
+    let acts = |one: &&Found| one.acts || dashed(one) || covered.strays(one, &found);
     let all = unknown.into_iter().chain(found.iter().filter(acts).map(|one| one.written.clone()));
     // A word may be empty.
     let written = |word: String| if one_dash { word.get(1..).unwrap_or_default().to_owned() } else { word };
     acting.extend(all.map(written));
-    Some(acting)
+    acting
 }
 
 /// The arguments of tar with a dash before each option: a first word without one is a bundle of letters, whose values come
@@ -197,11 +232,14 @@ impl Covered {
                 let start = word.split(['/', ONE, MANY]).next().unwrap_or_default();
                 word.starts_with('-') || !start.contains(':') && (open || leads_out(word))
             }
+            // Behind two colons Maven names a plugin of anybody's.
+            Operands::Words => !is_plain(word) || self.command == "mvn" && word.matches(':').count() > 1,
             Operands::Saved => open || is_saved_oddly(word),
             Operands::Host => open || word.starts_with('-'),
             // A command behind `+`.
             Operands::Any if SHOWING.contains(&self.command) => word.starts_with('+'),
             Operands::Targets => open || leads() || word.contains('=') && !tells_more(word),
+            Operands::Any if self.command == "yq" => open || !filters_input(word),
             Operands::Any if self.command == "curl" => open || is_odd_address(word),
             // The file of another machine's, which tar starts a shell to reach.
             Operands::Any if self.command == "tar" => {
@@ -267,6 +305,10 @@ impl Covered {
             ("zip", "exclude") => open || value.starts_with(['-', '@']),
             ("git format-patch", "suffix") => open || value.contains('/'),
             ("split", "additional-suffix") => open || value.contains('/'),
+            // Without a value it is that of the environment.
+            (_, "env" | "build-arg") if self.command.starts_with("docker") => !value.contains('='),
+            ("cmake", "D") => !SETTINGS.split(' ').any(|known| value.starts_with(known)),
+            (command, "jq") if command.starts_with("gh") => open || !filters_input(value),
             ("curl", name) => sends(name, value),
             _ => false,
         }
@@ -301,6 +343,15 @@ fn sends(option: &str, value: &str) -> bool {
 
 /// Programs that show something, and take commands by the way.
 const SHOWING: [&str; 7] = ["less", "more", "man", "vim", "vi", "view", "nvim"];
+
+/// What may be set for CMake beside a program.
+const SETTINGS: &str = "CMAKE_BUILD_TYPE= CMAKE_EXPORT_COMPILE_COMMANDS= BUILD_TESTING= BUILD_SHARED_LIBS=";
+
+/// Whether the word names something and is no more than a name, a number, a path or a pattern.
+fn is_plain(word: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || "_./-:@,+%*?[]{}!#^~".contains(c);
+    word.starts_with(|c: char| c.is_alphanumeric() || "_./:*".contains(c)) && word.chars().all(part)
+}
 
 /// Whether a variable of make's does no more than that its recipes tell more.
 fn tells_more(word: &str) -> bool {

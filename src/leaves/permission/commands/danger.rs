@@ -2,6 +2,7 @@
 //! it names them.
 
 use super::super::shell::{MANY, ONE, Word};
+use super::super::wrapper;
 use super::script::sed_only_prints;
 use super::{commit, compiler, covered, find, git, readers, special};
 
@@ -74,7 +75,13 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     }
     let own = &arguments[..contained(name, arguments)];
     let elsewhere = own.iter().filter(|word| names_elsewhere(word)).cloned();
-    keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).collect()
+    let mut acting: Vec<String> =
+        keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).collect();
+    // What a wrapper starts is judged by itself.
+    if !wrapper::carries(name) && !covered::is_script(&words[0]) {
+        acting.extend(covered::acts_otherwise(name, own));
+    }
+    acting
 }
 
 /// Programs that start the one that is named behind these words, with all that follows.
@@ -144,7 +151,7 @@ fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
     // What one awk knows beside the others is not listed.
     let name = if matches!(name, "gawk" | "mawk" | "nawk") { "awk" } else { name };
-    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd")
+    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd" | "jq")
         || subcommand.is_some_and(git::is_listed)
         || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
     if !acts {

@@ -210,6 +210,17 @@ pub(in crate::permission) fn leads_through(name: &str, arguments: &[Word]) -> bo
     match name {
         "sed" => danger::edited(&words().collect::<Vec<_>>()).iter().any(|file| file.contains(['/', ONE, MANY])),
         "rm" | "rmdir" | "mkdir" => words().any(|word| word.contains(['/', ONE, MANY])),
-        _ => covered::writes_inside(name),
+        // Of its own work tree git follows no link.
+        "git" => {
+            let makes = |word: &String| ["clone", "init", "worktree", "bundle", "archive"].contains(&word.as_str());
+            words().any(|word| makes(&word)) && words().any(|word| word.contains('/'))
+        }
+        _ if covered::writes_inside(name) => true,
+        // Who lets the folder's code run lets it follow links.
+        _ if name.starts_with("./") || RUNNERS.split_whitespace().any(|known| known == name) => false,
+        _ if super::super::dynamic::is_inert(name) || super::takes_data(name) && !matches!(name, "curl" | "zip") => {
+            false
+        }
+        _ => words().any(|word| word != "." && word.contains(['/', '.', '@', ONE, MANY])),
     }
 }

@@ -163,6 +163,8 @@ pub(super) fn awk_only_prints(program: &str) -> bool {
     // Only what prints is redirected.
     if !program.contains("print") {
         rest = rest.replace('>', " ");
+    } else if !program.contains(['"', '/', '#', '\\']) {
+        rest = without_comparisons(&rest);
     }
     calls_known(program)
         && !rest.contains(['|', '>', '@', '`'])
@@ -186,6 +188,23 @@ pub(super) fn awk_only_prints(program: &str) -> bool {
         ]
         .iter()
         .any(|word| program.contains(word))
+}
+
+/// A program without strings and patterns, without each `>` that no print can take for its own: in parentheses, and outside
+/// of braces.
+fn without_comparisons(program: &str) -> String {
+    let (mut braces, mut parentheses) = (0usize, 0usize);
+    let keeps = |c: &char| {
+        match c {
+            '{' => braces += 1,
+            '}' => braces = braces.saturating_sub(1),
+            '(' => parentheses += 1,
+            ')' => parentheses = parentheses.saturating_sub(1),
+            _ => {}
+        }
+        *c != '>' || braces > 0 && parentheses == 0
+    };
+    program.chars().filter(keeps).collect()
 }
 
 /// Whether every name before a parenthesis is a word or a function of awk's that computes: what awks add is not known.
@@ -294,7 +313,16 @@ mod tests {
             ("BEGIN{f=\"sys\" \"tem\"; @f(\"id\")}", false),
             ("@load \"x\"", false),
             ("$1 > 5", true),
-            ("$1 > 5 {print}", false),
+            ("$1 > 5 {print}", true),
+            ("$3 > 100 {print $1} END {print n}", true),
+            ("{if ($3 > 100) print $1}", true),
+            ("{print ($1 > 2)}", true),
+            ("{print ($1) > x}", false),
+            ("{print > (x)}", false),
+            ("{x = \"}\"; print > x}", false),
+            ("{x = \"(\"; print > x}", false),
+            ("/}/ {print > x}", false),
+            ("{print #(\n> x}", false),
         ] {
             assert_eq!(awk_only_prints(program), want, "{program:?}");
         }

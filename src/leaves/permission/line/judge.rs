@@ -337,6 +337,7 @@ impl<'a> Judge<'a> {
             {
                 // What it is given, its body may read.
                 let touched = paths::judge_words(self.query, words, &cwd, self.files);
+                let touched = touched.or_else(|| self.unknown().revealed(words));
                 let verdict = touched.unwrap_or_else(|| Verdict::new(Behavior::Allow, "its body was judged"));
                 self.push(text, verdict, true);
                 return (cwd.clone(), cwd);
@@ -372,8 +373,7 @@ impl<'a> Judge<'a> {
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let shows =
             || !dynamic::shows_names(&known[0]) && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
-        let looks =
-            git != Git::No || known[0] == "xargs" || fed::executes(words) || shows() && !self.is_allowed(words, &cwd);
+        let looks = git != Git::No || known[0] == "xargs" || fed::executes(words) || shows();
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let names = !read_only && commands::names_options(words);

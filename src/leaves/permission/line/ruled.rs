@@ -23,6 +23,7 @@ impl Judge<'_> {
     pub(super) fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<&Entry> {
         let globbed = |word: &Word| self.may_become_option(word, cwd);
         let settled = evaluates(words).is_none() && dynamic::unsettled(words, globbed).is_none();
+        let settled = settled && self.unknown().revealed(words).is_none();
         let settled = settled && !self.unknown().may_open_secret(words, cwd);
         // A relative program is another one in another folder, and so is a script that the rule names.
         let name = words.first()?.literal()?;

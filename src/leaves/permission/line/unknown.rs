@@ -1,7 +1,8 @@
 //! Words that only bash knows, where a program opens what they name: a rule covers them unless a secret would ask there.
 
+use super::super::Behavior;
 use super::super::commands;
-use super::super::decide::{Query, Shown};
+use super::super::decide::{Query, Shown, Verdict};
 use super::super::dynamic;
 use super::super::files::Files;
 use super::super::paths::{self, Cwd};
@@ -23,6 +24,12 @@ pub(super) struct Unknown<'a> {
 }
 
 impl Unknown<'_> {
+    /// What is said of a command that is given a value of the environment.
+    pub(super) fn revealed(&self, words: &[Word]) -> Option<Verdict> {
+        let revealed = words.iter().any(|word| self.values.reveals(word));
+        revealed.then(|| Verdict::new(Behavior::Ask, "it may reveal the value of a variable"))
+    }
+
     /// Whether the command, with the name of a secret in place of each word that is not known, would ask whatever is allowed.
     pub(super) fn may_open_secret(&self, words: &[Word], cwd: &Cwd) -> bool {
         let mut told: Vec<Word> = words.iter().map(dynamic::told).collect();

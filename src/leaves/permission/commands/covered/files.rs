@@ -127,6 +127,13 @@ pub(super) const TABLE: &[Covered] = &[
     covered("vi", VIM),
     covered("view", VIM),
     covered("nvim", VIM),
+    covered(
+        "ag",
+        "ignore-case/i case-sensitive/s smart-case/S literal/Q word-regexp/w files-with-matches/l files-without-matches/L \
+         count/c after?/A before?/B context?/C nocolor color nogroup group nobreak noheading numbers nonumbers column ignore= \
+         depth= max-count=/m hidden invert-match/v filename-pattern=/g file-search-regex=/G follow/f unrestricted/u all-text/a \
+         vimgrep stats silent only-matching/o nofilename",
+    ),
     covered("fd", FD),
     covered("fdfind", FD),
     // There are two: of one `-s` and `--split-exp` write files, and `-i` is `--inplace` for one and `--in-place` for the other.

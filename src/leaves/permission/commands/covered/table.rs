@@ -18,6 +18,8 @@ pub(super) enum Operands {
     Targets,
     /// The first is one of these.
     First(&'static str),
+    /// Plain words, which hold neither a line, a setting nor code.
+    Words,
     /// Paths that are written and stay in the folder, also behind `=`.
     Files,
     /// The last one is, or the folder that an option names.
