@@ -16,9 +16,9 @@ use cocode::permission::{Access, Behavior, Disk, Mode, Permit, Places, Query, Ru
 use cocode::provider::codec::codec;
 use cocode::provider::settings::WireName;
 use cocode::provider::sse;
-use cocode::session::Session;
 use cocode::session::entry::{Boundary, EntryKind};
 use cocode::session::store::Store;
+use cocode::session::{Session, recall};
 use cocode::stdx::process::{Running, Streams};
 use cocode::tools::{self, Dirs, Keep, Toolbox};
 use divan::Bencher;
@@ -34,6 +34,16 @@ fn resume(bencher: Bencher<'_, '_>, boundary_every: u64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let id = long_session(home.path(), boundary_every);
     bencher.bench(|| Session::open(home.path(), &id, SystemTime::now).expect("the session opens"));
+}
+
+/// Searches the log of a session of 75 MiB, where every line, and where none has the words.
+#[divan::bench(args = ["answer quotes", "absent heron", "/absen[t] he/"], sample_count = 10)]
+fn recall_75_mib(bencher: Bencher<'_, '_>, words: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let id = long_session(home.path(), 1_000);
+    let logs = [home.path().join(id).join(cocode::session::LOG_FILE)];
+    let query = recall::Terms::new(words, None).expect("a query");
+    bencher.bench(|| recall::search(&logs, &query, 60).lines);
 }
 
 /// Writes a session of six entries a turn, up to a kilobyte each; its id.
@@ -375,6 +385,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         seen: Arc::default(),
         plan: None,
         settings: Arc::new(settings),
+        log: home.path().join("session/transcript.jsonl"),
         store: Store::new(home.path().join("session")),
         host: Arc::new(NoSearch),
         live,

@@ -21,6 +21,7 @@ mod meta;
 mod offsets;
 mod packed;
 mod pictures;
+pub mod recall;
 pub mod review;
 #[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;

@@ -20,6 +20,7 @@ mod media;
 mod notebook;
 mod notebook_edit;
 mod read;
+mod recall;
 mod search;
 mod skill;
 mod task;
@@ -255,6 +256,8 @@ pub struct Context {
     /// Where the plan is to be written; none outside plan mode.
     pub plan: Option<PathBuf>,
     pub settings: Arc<Settings>,
+    /// The log of the conversation that the call belongs to.
+    pub log: PathBuf,
     /// Where output too large for the context goes.
     pub store: Store,
     pub host: Arc<dyn Host>,

@@ -151,6 +151,8 @@ pub enum Access {
     Fetch { url: String },
     /// Asks a search engine.
     WebSearch,
+    /// Reads what was said in earlier sessions of the project (Recall).
+    Sessions,
     /// Launches a sub-agent, whose calls are judged one by one. `read_only`: it can change nothing.
     Agent { kind: String, read_only: bool },
     /// Starts a skill, whose calls are judged one by one.

@@ -15,6 +15,7 @@ pub mod nearest;
 pub mod panics;
 pub mod process;
 pub mod programs;
+pub mod redact;
 pub mod regular;
 pub mod replace;
 pub mod schema;

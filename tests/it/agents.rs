@@ -430,9 +430,9 @@ async fn definitions_are_listed() {
         - **general-purpose** — Works on a multi-step task on its own: searching when you do not know where to look, changing code, checking it.
           built in · tools: all · model: the session's
         - **Explore** — Explores a code base and reports, with paths and lines. Changes nothing. Say how thorough to be: quick, medium or very thorough.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion · model: the session's · read-only
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion, Recall · model: the session's · read-only
         - **Plan** — Designs a change: steps, critical files, trade-offs. Changes nothing.
-          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion · model: the session's · read-only
+          built in · tools: Read, Grep, Glob, LS, Bash, WebFetch, WebSearch, TodoWrite, AskUserQuestion, Recall · model: the session's · read-only
         - **Explore** — Mine.
           `$P/.claude/agents/one.md` · tools: all · model: the session's · **shadowed** by the built-in one
 

@@ -172,7 +172,7 @@ fn the_window_and_its_compaction_are_shown() {
         assert!(rows.contains("messages") && rows.contains("└ 150k → "), "{rows}");
         screen.send(CTRL_O);
         screen.wait_until("the transcript", |state| state.parser.screen().alternate_screen());
-        screen.wait_text("being continued");
+        screen.wait_text("Recall can search");
         screen.send(CTRL_O);
         screen.wait_until("the way back", |state| !state.parser.screen().alternate_screen());
         screen.send("third\r");

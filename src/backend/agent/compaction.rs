@@ -265,8 +265,9 @@ async fn tell_cleared(
         1 => ("1 older tool result was".to_owned(), "It says where its content was saved"),
         count => (format!("{count} older tool results were"), "Each one says where its content was saved"),
     };
-    let text =
-        format!("{were} cleared to free space. {file}; read the file, or run the call again, if you still need it.");
+    let text = format!(
+        "{were} cleared to free space. {file}; read the file, search it with Recall, or run the call again, if you still need it."
+    );
     conversation.push(Message::attachment(Attachment::Cleared, &text), mailbox).await?;
     mailbox
         .emit(Event::Compaction(protocol::Compaction::MicroApplied {

@@ -14,7 +14,8 @@ pub const INSTRUCTION: &str = include_str!("../../../assets/prompts/compact.md")
 
 /// How every summary begins: the words that models know it by.
 const PREFIX: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
-                      below covers the earlier portion of the conversation.\n\nSummary:";
+                      below covers the earlier portion of the conversation, which Recall can search.\n\n\
+                      Summary:";
 
 /// What the model reads after an automatic summary.
 const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \

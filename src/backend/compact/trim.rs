@@ -420,7 +420,7 @@ fn note(context: &Context, leaving: &[&Message]) -> Message {
     let text = format!(
         "Earlier parts of this conversation no longer fit into the context window and were dropped without a summary: \
          {prompts} prompts, {replies} replies, {results} messages with tool results. Files are as you left them: read \
-         again what you need."
+         again what you need. The Recall tool searches what was dropped."
     );
     Message::attachment(Attachment::Trimmed { prompts, replies, results }, &text)
 }

@@ -14,13 +14,12 @@ use crate::session::Session;
 use crate::stdx::address::bare;
 use crate::stdx::ansi::visible;
 use crate::stdx::fs::replace_private;
+use crate::stdx::redact::{self, HIDDEN};
 
 /// Lines of the log that go along, the last ones.
 const LINES: usize = 200;
 /// Most bytes of the log's end that are read.
 const TAIL: u64 = 256 * 1024;
-/// What takes the place of a secret.
-const HIDDEN: &str = "[hidden]";
 
 /// Writes the file.
 ///
@@ -107,19 +106,10 @@ fn redact(text: &str, secrets: &[&str], home: Option<&Path>) -> String {
     for secret in secrets.iter().filter(|secret| secret.len() >= 4) {
         text = text.replace(secret, HIDDEN);
     }
-    for (pattern, with) in [
-        (r"(?i)\b(sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf)[-_][A-Za-z0-9_\-]{8,}", HIDDEN),
-        (r"\bAIza[A-Za-z0-9_\-]{16,}", HIDDEN),
-        (r"\bAKIA[A-Z0-9]{12,}", HIDDEN),
-        (r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+", HIDDEN),
-        (r#"(permission rule )"(?:[^"\\]|\\.)*""#, "$1[hidden]"),
-        (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._\-]{6,}", "$1 [hidden]"),
-        (r"(?i)\b([a-z_\-]*(?:api[_-]?key|token|secret|password|passwd))(\s*[=:]\s*)[^\s,;]{4,}", "$1$2[hidden]"),
-    ] {
-        if let Ok(pattern) = Regex::new(pattern) {
-            text = pattern.replace_all(&text, with).into_owned();
-        }
+    if let Ok(rule) = Regex::new(r#"(permission rule )"(?:[^"\\]|\\.)*""#) {
+        text = rule.replace_all(&text, "$1[hidden]").into_owned();
     }
+    let text = redact::keys(&text);
     match home.and_then(Path::to_str).filter(|home| home.len() > 1) {
         Some(home) => text.replace(home, "~"),
         None => text,

@@ -154,6 +154,7 @@ impl Fixture {
             seen: Arc::new(self.seen.clone()),
             plan: self.plan.clone(),
             settings: Arc::new(self.settings.clone()),
+            log: self.store.dir().join(crate::session::LOG_FILE),
             store: self.store.clone(),
             host: Arc::new(host),
             live,

@@ -27,6 +27,7 @@ pub const RULES: Vocabulary = Vocabulary(&[
     row::<super::ask_user_question::AskUserQuestion>(),
     row::<super::skill::Skill>(),
     row::<super::task::Task>(),
+    row::<super::recall::Recall>(),
     (super::task::AGENT, Ruled { under: Some(super::TASK), ..Ruled::BY_NAME }),
     ("MultiEdit", Ruled { matches: Matches::Path, under: Some(super::EDIT), shows: None }),
     ("BashOutput", Ruled::BY_NAME),
@@ -71,6 +72,7 @@ impl Toolbox {
             own(super::ask_user_question::AskUserQuestion),
             own(super::skill::Skill),
             own(super::task::Task::new(Arc::new(Definitions::builtin()))),
+            own(super::recall::Recall),
         ])
     }
 
@@ -140,7 +142,7 @@ mod tests {
         let toolbox = Toolbox::builtin();
         let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
         let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
-        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill", "Task"];
+        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill", "Task", "Recall"];
         assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());
@@ -179,7 +181,7 @@ mod tests {
             let specs = Toolbox::builtin().fitting(window).specs();
             specs.iter().map(|spec| spec.name.clone()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(names(Some(8_192)), "Read Write Edit Bash Grep Glob TodoWrite ExitPlanMode");
+        assert_eq!(names(Some(8_192)), "Read Write Edit Bash Grep Glob TodoWrite ExitPlanMode Recall");
         let all = names(None);
         assert_eq!([names(Some(16_000)), names(Some(200_000))], [all.clone(), all]);
         let json = serde_json::to_string(&*Toolbox::builtin().fitting(Some(8_192)).specs()).unwrap();

@@ -55,7 +55,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Search { root } => search(query, root, files),
         Access::Write { path } => write(query, query.tool, path, files).into(),
         Access::Fetch { url } => fetch(query, url),
-        Access::WebSearch => named(query, None, Unruled::Ask),
+        Access::WebSearch | Access::Sessions => named(query, None, Unruled::Ask),
         Access::Free => named(query, None, Unruled::Allow),
         Access::Skill { name } => named(query, Some(name), Unruled::Allow),
         Access::Agent { kind, read_only } => match query.mode {

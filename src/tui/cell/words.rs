@@ -30,7 +30,7 @@ const fn words(tool: &'static str, verbs: [&'static str; 3], look: Option<Look>)
     Words { tool, verbs, look }
 }
 
-const WORDS: [Words; 16] = [
+const WORDS: [Words; 17] = [
     words("Read", ["Read", "Reading", "Read"], Some(Look::Read)),
     words("LS", ["List", "Listing", "Listed"], Some(Look::Listed)),
     words("Grep", ["Search for", "Searching for", "Searched for"], Some(Look::Searched)),
@@ -41,6 +41,7 @@ const WORDS: [Words; 16] = [
     words("Bash", ["Run", "Running", "Ran"], None),
     words("WebFetch", ["Fetch", "Fetching", "Fetched"], None),
     words("WebSearch", ["Search the web for", "Searching the web for", "Searched the web for"], None),
+    words("Recall", ["Recall", "Recalling", "Recalled"], None),
     words("Task", ["Agent", "Agent", "Agent"], None),
     words("Skill", ["Skill", "Skill", "Skill"], None),
     words("TodoWrite", ["Todos", "Todos", "Todos"], None),

@@ -1,0 +1,147 @@
+//! Finds words in the logs of sessions: everything that was ever said in one, whether it is still in the context or not.
+//!
+//! Nothing is kept between two searches. The bytes of a log are looked through by all processors, only the lines that
+//! promise most are parsed: 100 MB take some 40 ms. What was rewound away, thoughts and keys are never shown.
+
+mod piece;
+mod scan;
+mod terms;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use self::piece::tool_of;
+pub use self::piece::{Kind, Piece, pieces};
+use self::scan::{Candidate, Scanned, scan};
+pub use self::terms::Terms;
+use super::entry::Seq;
+use super::line;
+use super::log::Lines;
+use crate::stdx::redact;
+
+/// The tool that searches here: what it found before is not found again.
+pub const TOOL: &str = "Recall";
+
+/// Lines that are parsed before the best of them are told. Few of them disappoint: the words are in their bytes.
+const PARSED: usize = 80;
+
+/// Bytes of an excerpt.
+const WIDTH: usize = 260;
+
+/// A place where words were found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// Which of the logs it is in.
+    pub log: usize,
+    pub seq: Seq,
+    /// Number of the prompt that it follows, from 1; 0 before the first.
+    pub turn: usize,
+    pub kind: Kind,
+    /// The tool of a call or a result.
+    pub tool: Option<String>,
+    /// Around the words, in one line, without keys.
+    pub excerpt: String,
+    score: f32,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The best first.
+    pub places: Vec<Place>,
+    /// Lines that hold some of the words. Not all of them were looked at.
+    pub lines: usize,
+}
+
+/// Searches logs, those that cannot be read left out.
+pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
+    let scans: Vec<Scanned> = logs.iter().map(|log| scan(log, query).unwrap_or_default()).collect();
+    let mut seen = vec![0; query.terms()];
+    let all: usize = scans.iter().map(|scan| scan.lines).sum();
+    for (term, lines) in scans.iter().flat_map(|scan| scan.of_term.iter().enumerate()) {
+        seen[term] += lines;
+    }
+    let weights = query.weights(&seen, all);
+    let mut candidates: Vec<(f32, usize, Candidate)> = Vec::new();
+    for (at, scan) in scans.iter().enumerate() {
+        let live = scan.candidates.iter().filter(|candidate| scan.is_live(candidate.seq));
+        candidates.extend(live.map(|candidate| (candidate.promise(&weights), at, *candidate)));
+    }
+    // The later of two that promise the same: it may correct the other.
+    let order = |(score, log, one): &(f32, usize, Candidate), (other, at, two): &(f32, usize, Candidate)| {
+        other.total_cmp(score).then(log.cmp(at)).then(two.seq.cmp(&one.seq))
+    };
+    candidates.sort_unstable_by(order);
+    let lines = candidates.len();
+    let mut places = Vec::new();
+    for (_, at, candidate) in candidates.into_iter().take(PARSED.max(most * 2)) {
+        // A line that has gone bad is passed over.
+        let _ = look(&logs[at], at, candidate, query, &weights, &scans[at], &mut places);
+    }
+    places.sort_by(|one: &Place, two: &Place| {
+        two.score.total_cmp(&one.score).then(one.log.cmp(&two.log)).then(two.seq.cmp(&one.seq))
+    });
+    let mut told = HashMap::new();
+    places.retain(|place| told.insert(place.excerpt.clone(), ()).is_none());
+    Found { places, lines }
+}
+
+/// Parses a line and adds the places in it.
+fn look(
+    log: &Path,
+    at: usize,
+    candidate: Candidate,
+    query: &Terms,
+    weights: &[f32],
+    scan: &Scanned,
+    places: &mut Vec<Place>,
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    let mut reader = Lines::open(log).map_err(|error| io::Error::other(error.to_string()))?;
+    reader.read(candidate.line(), &mut bytes)?;
+    let Some(entry) = line::parse(&bytes) else { return Ok(()) };
+    for piece in pieces(&entry.kind).into_iter().filter(|piece| query.wants(piece.kind)) {
+        let Some(rough) = query.best(&piece.text, weights) else { continue };
+        let tool = match (&piece.tool, &piece.call) {
+            (None, Some(call)) => tool_of(log, candidate.offset, call)?,
+            (tool, _) => tool.clone(),
+        };
+        if tool.as_deref() == Some(TOOL) {
+            continue;
+        }
+        // Only what is told has to be free of keys; words that were found in one alone are not found.
+        let around = piece::around(&piece.text, rough.range, 4 * WIDTH);
+        let text = redact::keys(around);
+        let Some(best) = query.best(&text, weights) else { continue };
+        places.push(Place {
+            log: at,
+            seq: entry.seq,
+            turn: scan.turn(entry.seq),
+            kind: piece.kind,
+            tool,
+            excerpt: piece::excerpt(&text, best.range, WIDTH),
+            score: best.score * piece.kind.weight(),
+        });
+    }
+    Ok(())
+}
+
+/// What one entry says, in words: each piece with what it is. None: there is no such entry, or nothing in it is told.
+///
+/// # Errors
+/// What reading the log says.
+pub fn read(log: &Path, seq: Seq) -> io::Result<Option<Vec<Piece>>> {
+    let nothing = Terms::default();
+    let scan = scan(log, &nothing)?;
+    let Some(found) = scan.candidates.iter().find(|one| one.seq == seq && scan.is_live(seq)) else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let mut reader = Lines::open(log).map_err(|error| io::Error::other(error.to_string()))?;
+    reader.read(found.line(), &mut bytes)?;
+    let pieces = line::parse(&bytes).map(|entry| pieces(&entry.kind)).unwrap_or_default();
+    let hidden = pieces.into_iter().map(|piece| Piece { text: redact::keys(&piece.text), ..piece });
+    Ok(Some(hidden.collect()).filter(|pieces: &Vec<Piece>| !pieces.is_empty()))
+}
+
+#[cfg(test)]
+mod tests;

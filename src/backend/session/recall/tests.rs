@@ -1,0 +1,186 @@
+//! What is found again: everything that was said, nothing that was rewound.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use super::*;
+use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
+use crate::session::Session;
+use crate::session::entry::{Boundary, EntryKind};
+
+struct Talk {
+    _home: tempfile::TempDir,
+    session: Session,
+}
+
+impl Talk {
+    fn new() -> Talk {
+        let home = tempfile::tempdir().unwrap();
+        let session = Session::create(home.path(), Path::new("/p"), "1", SystemTime::now);
+        Talk { _home: home, session }
+    }
+
+    fn say(&mut self, message: Message) -> Seq {
+        self.session.append(EntryKind::Message { message: Arc::new(message) }).unwrap()
+    }
+
+    fn prompt(&mut self, text: &str) -> Seq {
+        self.say(Message::prompt(text))
+    }
+
+    fn reply(&mut self, text: &str) -> Seq {
+        self.say(Message::reply(vec![Block::text(text)]))
+    }
+
+    /// A call and its result.
+    fn call(&mut self, tool: &str, input: serde_json::Value, result: &str) -> Seq {
+        let id = CallId::nth(self.session.next_call());
+        self.say(Message::reply(vec![Block::ToolCall(ToolCall::new(id.clone(), tool, input))]));
+        self.say(Message::tool_results(vec![ToolResult::of_text(id, Outcome::Ok, result)]))
+    }
+
+    fn boundary(&mut self, summary: &str) {
+        let summary = Message { kind: crate::message::Kind::CompactSummary, ..Message::prompt(summary) };
+        let keep_from = self.session.next_seq();
+        let boundary = Boundary { keep_from, summary: Some(Arc::new(summary)), ..Boundary::default() };
+        self.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
+    }
+
+    fn find(&self, query: &str, kind: Option<Kind>) -> Vec<Place> {
+        search(&[self.session.log().to_owned()], &Terms::new(query, kind).unwrap(), 20).places
+    }
+
+    /// The best place, as `turn kind tool: text`.
+    fn best(&self, query: &str) -> String {
+        self.find(query, None).first().map(line).unwrap_or_default()
+    }
+}
+
+fn line(place: &Place) -> String {
+    format!("{} {} {}: {}", place.turn, place.kind.name(), place.tool.as_deref().unwrap_or("-"), place.excerpt)
+}
+
+#[test]
+fn everything_that_was_said_is_found() {
+    let mut talk = Talk::new();
+    talk.prompt("The staging database listens on port 5433.");
+    talk.reply("Noted: staging is on 5433.");
+    let result = "line one\nretry_limit = 7\n".to_owned() + &"filler words here\n".repeat(2_000);
+    talk.call("Read", json!({"file_path": "/p/conf/worker.toml"}), &result);
+    talk.boundary("The user works on the worker. The mascot is a heron.");
+    talk.prompt("Now the 日本語 report, and \"quoted\\words\" in C:\\temp.");
+    let cleared = EntryKind::ToolResultsCleared { calls: vec![CallId::nth(1)], persisted: vec![None] };
+    talk.session.append(cleared).unwrap();
+    for (query, want) in [
+        ("staging port", "1 prompt -: The staging database listens on port 5433."),
+        ("ports", "1 prompt -: The staging database listens on port 5433."),
+        ("retry_limit", "1 result Read: …retry_limit = 7 filler words here"),
+        ("worker.toml", "1 call Read: file_path: /p/conf/worker.toml"),
+        ("heron", "1 summary -: The user works on the worker. The mascot is a heron."),
+        ("日本語", "2 prompt -: Now the 日本語 report, and \"quoted\\words\" in C:\\temp."),
+        ("c:\\TEMP", "2 prompt -: Now the 日本語 report, and \"quoted\\words\" in C:\\temp."),
+        ("/retry_\\w+ = \\d$/", "1 result Read: …retry_limit = 7 filler words here"),
+        ("\"on port\"", "1 prompt -: The staging database listens on port 5433."),
+        ("absent", ""),
+    ] {
+        let got = talk.best(query);
+        assert!(if want.is_empty() { got.is_empty() } else { got.starts_with(want) }, "{query}: {got}");
+    }
+    let kinds = |kind| talk.find("worker staging", Some(kind)).iter().map(|place| place.kind).collect::<Vec<_>>();
+    for kind in [Kind::Prompt, Kind::Reply, Kind::Call, Kind::Summary] {
+        assert!(kinds(kind).iter().all(|found| *found == kind) && !kinds(kind).is_empty(), "{kind:?}");
+    }
+}
+
+#[test]
+fn what_was_rewound_or_is_secret_is_not_found() {
+    let mut talk = Talk::new();
+    talk.prompt("keep the otter");
+    let gone = talk.prompt("forget the walrus");
+    talk.reply("the walrus is noted");
+    talk.session.append(EntryKind::Rewind { to: gone }).unwrap();
+    let again = talk.prompt("the badger for a while");
+    talk.session.append(EntryKind::Rewind { to: again }).unwrap();
+    talk.prompt("the beaver stays; token: abcdef123456 opens it, sk-ant-api03-abcdefgh too");
+    talk.say(Message::reply(vec![
+        Block::Thinking { text: "secretly a marmot".into(), wire: None },
+        Block::text("A reply without it."),
+    ]));
+    // What the tool itself found before is an echo.
+    talk.call(TOOL, json!({"query": "otter"}), "#1 turn 1 prompt: keep the otter");
+    for (query, want) in [
+        ("otter", "1 prompt -: keep the otter"),
+        ("walrus", ""),
+        ("badger", ""),
+        ("marmot", ""),
+        ("abcdef123456", ""),
+        ("/sk-[a-z0-9-]+/", ""),
+        ("beaver", "2 prompt -: the beaver stays; token: [hidden] opens it, [hidden] too"),
+    ] {
+        assert_eq!(talk.best(query), want, "{query}");
+    }
+    assert_eq!(talk.find("otter", None).len(), 1);
+    let log = talk.session.log().to_owned();
+    assert_eq!(read(&log, gone).unwrap(), None);
+    assert_eq!(read(&log, 1).unwrap().unwrap()[0].text, "keep the otter");
+}
+
+/// Facts as they come up in a session, each with the one to three words that are asked for later.
+const FACTS: [(&str, &str, &str); 16] = [
+    ("prompt", "Never touch the vendored libxml, legal said so.", "vendored legal"),
+    ("prompt", "The release goes out on the 14th of March.", "release date"),
+    ("prompt", "Use tabs in the Makefile, spaces everywhere else.", "tabs spaces"),
+    ("prompt", "Marta Lindqvist owns the billing service.", "billing owner"),
+    ("prompt", "We settled on 250 ms as the debounce delay.", "debounce"),
+    ("prompt", "Please answer in German from now on in commit messages.", "language commit messages"),
+    ("prompt", "The port is 8731, not 8080 as the README claims.", "port README"),
+    ("reply", "I chose a ring buffer over a channel because senders must never block.", "ring buffer why"),
+    ("reply", "The race was in flush(): two writers held stale offsets.", "race flush"),
+    ("reply", "Decision: the cache key is blake3 of path plus mtime.", "cache key"),
+    ("reply", "The third migration fails on Postgres 12 and below.", "migration postgres"),
+    ("result", "error[E0502]: cannot borrow `ledger` as mutable", "E0502"),
+    ("result", "p99 latency: 41.7 ms over 120000 requests", "p99 latency"),
+    ("result", "test payments::refund_rounding ... FAILED", "refund failed"),
+    ("result", "commit 9f3c1ab fixes the leap second parser", "leap second commit"),
+    ("result", "WORKER_POOL_SIZE=48 # tuned for m6i.4xlarge", "worker pool size"),
+];
+
+#[test]
+fn facts_are_reached_with_the_words_that_are_asked_for() {
+    let mut talk = Talk::new();
+    let noise = |seed: usize| {
+        let words =
+            ["the", "service", "release", "port", "cache", "error", "commit", "test", "file", "size", "race", "key"];
+        let line = |at: usize| format!("{} {} {}", words[(seed + at) % 12], words[(seed * 7 + at * 5) % 12], seed * at);
+        (0..120).map(line).collect::<Vec<_>>().join("\n")
+    };
+    for (at, (kind, fact, _)) in FACTS.iter().enumerate() {
+        for turn in 0..6 {
+            talk.prompt(&format!("Please look at part {at}.{turn} of the service next."));
+            talk.call("Bash", json!({"command": format!("make part-{at}")}), &noise(at * 10 + turn));
+            talk.reply("The tests pass, the file has the right size.");
+        }
+        match *kind {
+            "prompt" => talk.prompt(fact),
+            "reply" => talk.reply(fact),
+            _ => talk.call(
+                "Bash",
+                json!({"command": "make check"}),
+                &format!("{}\n{fact}\n{}", noise(at), noise(at + 3)),
+            ),
+        };
+        talk.boundary("Work continues.");
+    }
+    let lost: Vec<&str> = FACTS
+        .iter()
+        .filter(|(_, fact, query)| {
+            let places = talk.find(query, None);
+            !places.iter().take(5).any(|place| place.excerpt.contains(fact))
+        })
+        .map(|(.., query)| *query)
+        .collect();
+    assert_eq!(lost, Vec::<&str>::new());
+}
