@@ -38,6 +38,8 @@ pub(super) struct Reads {
     pub(super) tracked: Tracked,
     /// Globs that git itself matches with the names of tracked files.
     pub(super) patterns: Vec<String>,
+    /// It is git and shows the addresses of remotes.
+    pub(super) addresses: bool,
     /// It starts git, in the folder that these words lead to one after the other.
     pub(super) git: Option<Vec<Word>>,
 }
@@ -103,6 +105,7 @@ fn either(name: &Word, all: Vec<Vec<Word>>) -> Result<Reads, String> {
         either.from_top.extend(reads.from_top);
         either.reach = either.reach.max(reads.reach);
         either.follows |= reads.follows;
+        either.addresses |= reads.addresses;
         either.git = reads.git;
     }
     Ok(either)
@@ -117,7 +120,7 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
     let name = words.first()?.literal()?;
     let name = name.rsplit('/').next().unwrap_or_default();
     let searches = ["grep", "egrep", "fgrep", "rgrep", "ugrep", "rg", "ag", "ack", "diff"].contains(&name);
-    let deep = |word: &Word| word.prefix().starts_with('-') && word.known().contains(['r', 'R', 'a']);
+    let deep = |word: &Word| word.prefix().starts_with('-') && word.known().contains(['r', 'R', 'a', 'd']);
     let copies = match name {
         "tar" => true,
         "cp" | "zip" | "scp" | "rsync" | "gzip" | "bzip2" | "xz" => words.iter().any(deep),
@@ -136,7 +139,29 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
     let operands = words[1..].iter().filter(|word| !word.is_dynamic() && !word.prefix().starts_with('-'));
     let here = searches.then(|| plain("."));
     let paths = operands.cloned().chain(here).collect();
-    (searches || copies).then(|| Reads { paths, reach: Reach::Everything, ..Reads::default() })
+    let follows = follows_links(name, &words[1..]);
+    (searches || copies).then(|| Reads { paths, reach: Reach::Everything, follows, ..Reads::default() })
+}
+
+/// Whether a search or a copy takes what links lead to, by itself or by an option.
+fn follows_links(name: &str, arguments: &[Word]) -> bool {
+    let option = |letters: &str, long: &str| {
+        arguments.iter().map(Word::known).any(|text| match text.strip_prefix("--") {
+            Some(given) => !given.is_empty() && !long.is_empty() && given.starts_with(long),
+            None => text.strip_prefix('-').is_some_and(|given| given.contains(|c| letters.contains(c))),
+        })
+    };
+    match name {
+        "zip" => !option("y", "symlinks"),
+        "scp" => true,
+        "tar" => option("h", "deref") || arguments.first().is_some_and(|word| word.known().contains('h')),
+        "cp" => option("LH", "deref"),
+        "rsync" => option("Lk", "copy-"),
+        "diff" => !option("", "no-deref"),
+        "grep" | "egrep" | "fgrep" | "rgrep" | "ugrep" => option("RS", "deref"),
+        "rg" | "ag" | "ack" => option("Lf", "follow"),
+        _ => false,
+    }
 }
 
 /// Programs that tell their version before they read anything of the folder. What a project pins is not here: what starts

@@ -37,6 +37,11 @@ pub trait Files {
         false
     }
 
+    /// Whether an address that git would show in the folder holds an account or a token.
+    fn names_account(&self, _folder: &Path, _home: Option<&Path>) -> bool {
+        false
+    }
+
     /// Which file it is, where it has other names, too.
     fn shared(&self, _path: &Path) -> Option<(u64, u64)> {
         None
@@ -131,6 +136,10 @@ impl Files for Disk {
             Ok(false) => true,
             Err(_) => false,
         }
+    }
+
+    fn names_account(&self, folder: &Path, home: Option<&Path>) -> bool {
+        repository::names_account(folder, home)
     }
 
     #[cfg(unix)]
@@ -302,6 +311,10 @@ impl Files for Remembered<'_> {
         self.files.keeps_token(config)
     }
 
+    fn names_account(&self, folder: &Path, home: Option<&Path>) -> bool {
+        self.files.names_account(folder, home)
+    }
+
     fn shared(&self, path: &Path) -> Option<(u64, u64)> {
         self.files.shared(path)
     }
@@ -448,6 +461,10 @@ pub(super) mod fake {
 
         fn keeps_token(&self, config: &Path) -> bool {
             config.starts_with("/p/cloned")
+        }
+
+        fn names_account(&self, folder: &Path, _: Option<&Path>) -> bool {
+            folder.starts_with("/p/cloned")
         }
 
         fn shared(&self, path: &Path) -> Option<(u64, u64)> {

@@ -336,6 +336,8 @@ mod tests {
         ("/p/dash/-ox", "/p/dash/-ox"),
         ("/p/dash/y", "/p/dash/y"),
         ("/p/evil/a", "/outside"),
+        ("/p/led/e", "/p/.env"),
+        ("/p/into/g", "/p/.git"),
         ("/p/kept/.env", "/p/kept/.env"),
         ("/p/twin/hard.txt", "/p/twin/hard.txt"),
         ("/p/file-link", "/outside/file"),

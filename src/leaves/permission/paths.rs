@@ -1,22 +1,22 @@
 //! What the words of a command name: files that are read, written, removed.
 
 mod named;
+mod shown;
 
-use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
-use super::decide::{Query, Shown, Verdict, read, show};
+use super::decide::{Query, Shown, Verdict, show};
 use super::files::{Files, MAX_NAMES, MAX_PATH, Step, Walk, walk};
 use super::glob::{self, Case};
-use super::places::{Places, configures_git, holds_keys, only_sources};
-use super::rule::{Entry, Specifier, Strictness};
-use super::search_filter::ShownAgain;
+use super::places::{Places, only_sources};
+use super::rule::{Specifier, Strictness};
 use super::shell::{Node, Piece, Word};
 use super::values;
 use super::vocabulary::Matches;
 use super::{Behavior, Mode};
 pub(super) use named::{judge_raw, judge_words};
+use shown::{judge_patterns, judge_shown, judge_tracked};
 
 /// Where the shell may be by now; None when nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -127,6 +127,12 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
         let firm = query.mode != Mode::Bypass;
         worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
     }
+    if reads.addresses && query.mode != Mode::Bypass {
+        let folders = starts(reads, cwd, query.places, files).0.unwrap_or_default();
+        if folders.iter().any(|folder| files.names_account(folder, query.places.home.as_deref())) {
+            worse(&mut worst, Verdict::firm("it shows the address of a remote with the account or token in it"));
+        }
+    }
     let mut all = Vec::new();
     // What git is given is meant from where it starts; the folders of `-C` come first.
     let inner = starts(reads, cwd, query.places, files);
@@ -181,6 +187,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
     let deep = reach > Reach::Paths;
     let rules = query.rules.entries().iter().filter(|entry| entry.rule.is_about(Matches::Reading)).count();
     let mut cleared: Vec<PathBuf> = Vec::new();
+    let mut followed: Vec<PathBuf> = Vec::new();
     for path in &all {
         if files.spend(6 + rules) {
             return too_much();
@@ -195,9 +202,16 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
         let within = || cleared.iter().any(|top| files.resolve(path).starts_with(top));
         let reached = (outside || deep && verdict.behavior == Behavior::Allow) && !within();
         worse(&mut worst, verdict);
-        if reads.follows && deep && leads_out(path, files) {
-            let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
-            worse(&mut worst, Verdict::new(Behavior::Ask, reason));
+        if reads.follows && deep {
+            let led = led_to(path, files);
+            if led.as_ref().is_none_or(|led| !led.is_empty()) {
+                let reason = format!("it follows links, and those below {} may lead anywhere", path.display());
+                // Who allowed the program meant none of what a link of the folder names.
+                let beyond = led.iter().flatten().any(|real| !query.places.inside(real, files)) || led.is_none();
+                let firm = beyond && reach > Reach::Names && query.mode != Mode::Bypass;
+                worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm });
+            }
+            followed.extend(led.into_iter().flatten());
         }
         if reached && query.places.reaches_private(path, files) {
             worse(&mut worst, Verdict::firm(format!("{} contains cocode's own files or secrets", path.display())));
@@ -209,7 +223,12 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
         let verdicts = [judge_tracked(query, reads, &all, cwd, files), judge_patterns(query, reads, files)];
         verdicts.into_iter().flatten().for_each(|verdict| worse(&mut worst, verdict));
     }
-    if reach > Reach::Names && worst.behavior == Behavior::Allow {
+    for real in &followed {
+        worse(&mut worst, show(query, query.vocabulary.tool(Matches::Reading), real, shown, files));
+    }
+    all.extend(followed);
+    // Also where it asks already: a rule may answer that, and no rule speaks of secrets.
+    if reach > Reach::Names && worst.behavior < Behavior::Deny && !worst.firm {
         worse(&mut worst, judge_shown(query, reads, reach, all, files));
     }
     if deep {
@@ -236,113 +255,6 @@ fn may_be_secret(word: &Word, reads: &Reads, query: &Query, files: &dyn Files) -
         return !globs.iter().all(|glob| only_sources(glob));
     }
     query.places.private(&query.places.project.join(last), files).is_some()
-}
-
-/// Most names among which files with secrets are looked for; what lies nearest comes first.
-const MAX_SHOWN: usize = 2 * MAX_NAMES;
-
-/// Judges the files with secrets below the folders as if each were read by itself. Folders that hold too much to tell ask,
-/// unless no name that may be shown is one of a secret.
-fn judge_shown(query: &Query, reads: &Reads, reach: Reach, tops: Vec<PathBuf>, files: &dyn Files) -> Verdict {
-    let mut worst = Verdict::new(Behavior::Allow, "it only reads");
-    if reads.only.as_ref().is_some_and(|globs| globs.iter().all(|glob| only_sources(glob))) {
-        return worst;
-    }
-    let crowded = |top: &&PathBuf| files.names(top).len() >= MAX_NAMES;
-    if let Some(top) = tops.iter().find(crowded) {
-        return Verdict::new(Behavior::Ask, format!("{} contains too many files to tell what is shown", top.display()));
-    }
-    let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
-    let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, reads.ignores, files));
-    let first = tops.first().cloned().unwrap_or_default();
-    let twins = OnceCell::new();
-    let end = walk(tops, MAX_SHOWN, files, |path, link| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if is_no_text(path) {
-            let reason = format!("{} has a name that cannot be judged", path.display());
-            worse(&mut worst, Verdict::new(Behavior::Ask, reason));
-            return Step::Stop;
-        }
-        if again.as_mut().is_some_and(|again| again.passes_over(path, link, files)) {
-            return Step::Past;
-        }
-        let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
-        let secret = || {
-            holds_keys(path)
-                || configures_git(path)
-                || files.shared(path).is_some_and(|own| twins.get_or_init(|| query.places.twins(files)).contains(&own))
-        };
-        if !link && secret() && reads.only.as_ref().is_none_or(fits) {
-            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
-        }
-        if worst.behavior == Behavior::Allow { Step::Into } else { Step::Stop }
-    });
-    if end == Walk::TooMany {
-        let reason = format!("{} contains too many files to tell what is shown: name a folder in it", first.display());
-        worse(&mut worst, Verdict::new(Behavior::Ask, reason));
-    }
-    worst
-}
-
-/// What rules about files say to a git command that shows contents: those of the files that it names were asked already.
-fn judge_tracked(query: &Query, reads: &Reads, all: &[PathBuf], cwd: &Cwd, files: &dyn Files) -> Option<Verdict> {
-    let tool = query.vocabulary.tool(Matches::Reading);
-    let forbids = |entry: &&Entry| {
-        entry.behavior != Behavior::Allow
-            && entry.rule.is_about(Matches::Reading)
-            && *entry.rule.specifier() != Specifier::Any
-    };
-    let mut rules = query.rules.entries().iter().filter(forbids).peekable();
-    rules.peek()?;
-    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
-    let folder = |path: &PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
-    if all.iter().any(|path| files.is_file(path)) && !all.iter().any(folder) && reads.patterns.is_empty() {
-        return None;
-    }
-    let tracked = match reads.tracked {
-        Tracked::Index => starts.iter().map(|start| files.tracked(start)).collect::<Option<Vec<_>>>(),
-        Tracked::No | Tracked::Ever => None,
-    };
-    let unknown = || Verdict::firm("it shows what git keeps of any file, and a Read rule may forbid some of it");
-    let Some(tracked) = tracked.filter(|_| !starts.is_empty()).map(|all| all.concat()) else { return Some(unknown()) };
-    let covered = |entry: &Entry| {
-        let covers = |path: &PathBuf| entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files);
-        files.spend(2 * tracked.len()) || tracked.iter().any(covers)
-    };
-    rules.any(covered).then(unknown)
-}
-
-/// Names of secrets that a pattern is tried on, whatever the folder holds now: git keeps what was removed.
-const SECRETS: [&str; 9] =
-    [".env", ".env.local", "prod.env", "id_rsa", "server.key", "server.pem", ".npmrc", ".netrc", "credentials"];
-/// Endings of data: only few of these files are secrets, so that a pattern for them is tried on what there is.
-const DATA: [&str; 7] = ["json", "yml", "yaml", "toml", "xml", "txt", "ini"];
-
-/// Whether git may find a secret by a pattern, as if it were named.
-fn judge_patterns(query: &Query, reads: &Reads, files: &dyn Files) -> Option<Verdict> {
-    let last = |pattern: &'_ String| pattern.rsplit('/').next().unwrap_or_default().to_owned();
-    let suspects: Vec<&String> = reads.patterns.iter().filter(|pattern| !only_sources(&last(pattern))).collect();
-    let verdict = |pattern: &str| Verdict::firm(format!("{pattern} may stand for a file with secrets"));
-    if query.mode == Mode::Bypass || suspects.is_empty() {
-        return None;
-    }
-    let data = |last: &str| last.rsplit_once('.').is_some_and(|(_, extension)| DATA.contains(&extension));
-    let named = |last: &str| SECRETS.iter().any(|name| glob::may_fit(last, name, Case::Ignored));
-    if let Some(pattern) = suspects.iter().find(|pattern| !data(&last(pattern)) && named(&last(pattern))) {
-        return Some(verdict(pattern));
-    }
-    let mut found = None;
-    let end = walk(query.places.workspace().map(Path::to_owned).collect(), MAX_SHOWN, files, |path, _| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let fits = |pattern: &&&String| glob::may_fit(&last(pattern), &name, Case::Ignored);
-        found = if holds_keys(path) { suspects.iter().find(fits).map(|pattern| verdict(pattern)) } else { None };
-        match &found {
-            Some(_) => Step::Stop,
-            None if path.ends_with(".git") => Step::Past,
-            None => Step::Into,
-        }
-    });
-    found.or_else(|| (end == Walk::TooMany).then(|| verdict(suspects[0])))
 }
 
 /// Whether a command that compares looks into folders. Git does outside of a repository, or where a path lies outside of it.
@@ -442,11 +354,12 @@ fn is_no_text(path: &Path) -> bool {
     path.to_str().is_none_or(|text| text.contains(char::REPLACEMENT_CHARACTER))
 }
 
-/// Whether a link somewhere below the folder leads out of it, or there is too much to tell.
-fn leads_out(top: &Path, files: &dyn Files) -> bool {
+/// Where links below the folder lead that lead out of it; None when there is too much to tell.
+fn led_to(top: &Path, files: &dyn Files) -> Option<Vec<PathBuf>> {
     let top = files.resolve(top);
-    below(vec![top.clone()], files)
-        .is_none_or(|all| all.iter().any(|(path, link)| *link && !files.resolve(path).starts_with(&top)))
+    let all = below(vec![top.clone()], files)?;
+    let led = all.into_iter().filter(|(_, link)| *link).map(|(path, _)| files.resolve(&path));
+    Some(led.filter(|real| !real.starts_with(&top)).collect())
 }
 
 /// Keeps the stricter of two.

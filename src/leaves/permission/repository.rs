@@ -112,20 +112,31 @@ pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(names.into_iter().map(|name| root.join(String::from_utf8_lossy(&name).as_ref())).collect())
 }
 
-/// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
-pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let Some(root) = top(folder) else { return Vec::new() };
-    let Ok(own) = git_dir(&root, &root.join(".git")) else { return Vec::new() };
+/// What the repository around the folder and the user's own files set, with the top of its work tree.
+fn all_settings(folder: &Path, home: Option<&Path>) -> Option<(PathBuf, Vec<config::Setting>)> {
+    let root = top(folder)?;
+    let own = git_dir(&root, &root.join(".git")).ok()?;
     let common = common_dir(&own).unwrap_or_else(|_| own.clone());
     let mut files = vec![common.join("config"), own.join("config.worktree")];
     files.extend(home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
     let read = |file: PathBuf| config::parse(&content(&file, MAX_CONFIG).ok()??).ok();
-    let settings = files.into_iter().filter_map(read).flatten().filter(|setting| setting.is("core", "hookspath"));
+    Some((root, files.into_iter().filter_map(read).flatten().collect()))
+}
+
+/// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
+pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let Some((root, settings)) = all_settings(folder, home) else { return Vec::new() };
+    let settings = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
     let folder = |path: String| match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => root.join(path),
     };
     settings.filter_map(|setting| setting.value).filter(|path| !path.is_empty()).map(folder).collect()
+}
+
+/// Whether an address of a remote, as git shows it in the folder, holds an account.
+pub(super) fn names_account(folder: &Path, home: Option<&Path>) -> bool {
+    all_settings(folder, home).is_some_and(|(_, settings)| settings.iter().any(config::Setting::names_account))
 }
 
 /// The top of the work tree around the folder.

@@ -277,6 +277,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
                 && (texts.iter().any(asks) || !texts.iter().any(plain))
         }
         "remote" => {
+            reads.addresses = !texts.is_empty();
             matches!(texts.as_slice(), [] | ["-v" | "--verbose"])
                 || matches!(texts.as_slice(), ["get-url", name] if !name.starts_with('-'))
         }
@@ -300,7 +301,10 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         }
         "notes" => matches!(texts.as_slice(), [] | ["list"]),
         "submodule" => matches!(texts.as_slice(), [] | ["status"]),
-        "config" => config::tells(&texts),
+        "config" => {
+            reads.addresses = config::tells_addresses(&texts);
+            config::tells(&texts)
+        }
         "grep" => {
             let inner = GREP.reads(arguments)?;
             reads.tracked = Tracked::Ever;

@@ -79,12 +79,18 @@ impl Judge<'_> {
                 "there are too many files to tell whether a link leads out: name a folder to unpack in".into(),
             );
         };
+        let kept = |real: &Path| {
+            !places.inside(real, self.files)
+                || places.protected(real, self.files).is_some()
+                || places.holds_settings(real, self.files)
+        };
         // An archive takes the place of a link to a file; a copy writes through it.
         let out = |(path, link): &&(PathBuf, bool)| {
-            *link && !places.inside(path, self.files) && (single || !self.files.is_file(&self.files.resolve(path)))
+            let real = || self.files.resolve(path);
+            *link && kept(&real()) && (single || !self.files.is_file(&real()))
         };
         let found = all.iter().find(out)?;
-        Some(format!("{} leads out of the workspace, and what is unpacked follows it", found.0.display()))
+        Some(format!("{} leads to what is protected or outside, and what is unpacked follows it", found.0.display()))
     }
 
     /// Whether git may take the word for a repository of the project, which brings hooks of its own.

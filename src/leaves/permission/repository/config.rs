@@ -22,6 +22,12 @@ impl Setting {
         self.subsection.is_none() && self.section == section && self.key == key
     }
 
+    /// Whether it is the address of a remote, or a part of one, with an account in it.
+    pub(super) fn names_account(&self) -> bool {
+        matches!(self.section.as_str(), "remote" | "url" | "submodule")
+            && [&self.subsection, &self.value].into_iter().flatten().any(|address| !is_open(address))
+    }
+
     /// Whether git neither runs anything for the setting nor reads from a place that it names.
     pub(super) fn is_harmless(&self) -> bool {
         let value = self.value.as_deref().unwrap_or("true");
@@ -83,7 +89,13 @@ const HARMLESS: &[(&str, &str, &str)] = &[
     ),
     ("remote", "", "pushdefault"),
     ("url", "*", "insteadof pushinsteadof"),
-    ("branch", "*", "*"),
+    // Not mergeoptions: they are options of `git merge`, which reads a file and names a program by some.
+    (
+        "branch",
+        "*",
+        "remote merge rebase pushremote description base vscode-merge-base gh-merge-base gk-merge-base gk-last-accessed \
+         gk-last-modified gk-associated-issues github-pr-owner-number github-pr-base-branch",
+    ),
     ("branch", "", "autosetupmerge autosetuprebase sort"),
     ("tag", "", "sort gpgsign"),
     ("user", "", "name email signingkey useconfigonly"),
@@ -285,13 +297,16 @@ const OPEN: &str = "repositoryformatversion filemode bare logallrefupdates ignor
     prune tagopt mirror objectformat refstorage worktreeconfig partialclone promisor partialclonefilter hookspath ff \
     sparsecheckout sparsecheckoutcone vscode-merge-base gh-resolved";
 
+/// Whether the address of a remote has no account of its own in it.
+fn is_open(address: &str) -> bool {
+    let account = address.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
+    account.is_none_or(|(account, _)| account == "git") && !address.contains('?')
+}
+
 /// Whether a configuration surely holds neither passwords nor tokens: only settings that are known to be open, and addresses
 /// without an account of their own.
 pub(in crate::permission) fn is_plain(text: &str) -> bool {
-    let address = |text: &str| {
-        let account = text.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()?.rsplit_once('@'));
-        account.is_none_or(|(account, _)| account == "git") && !text.contains('?')
-    };
+    let address = is_open;
     text.lines().map(str::trim).all(|line| {
         if line.is_empty() {
             return true;
@@ -347,6 +362,7 @@ mod tests {
             ("[core]bare=true", true),
             ("[remote \"origin\"]url=x", true),
             ("[branch \"x.y\"]vscode-merge-base=z", true),
+            ("[branch \"x\"]mergeoptions=-F /etc/passwd", false),
             ("[submodule \"s\"]update=rebase", true),
             ("[core]fsmonitor=0", true),
             ("[core]fsmonitor", false),

@@ -189,14 +189,14 @@ impl Lexer {
                             continue;
                         }
                         at = start;
-                        while at < chars.len() && chars[at] != '}' && !":-+?=/#%^,".contains(chars[at]) {
+                        while at < chars.len() && chars[at] != '}' && !":-+?=/#%^,[".contains(chars[at]) {
                             at += 1;
                         }
                         if chars.get(at) == Some(&'}') {
                             self.expansion();
                             at += 1;
                         } else if at > start {
-                            while at < chars.len() && ":-+?=/#%^,".contains(chars[at]) {
+                            while at < chars.len() && ":-+?=/#%^,[".contains(chars[at]) {
                                 at += 1;
                             }
                             self.braces += 1;

@@ -1,0 +1,144 @@
+//! What a command shows of files that it does not name: below a folder, or out of git.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use super::super::commands::{Reach, Reads, Tracked};
+use super::super::decide::{Query, Verdict, read};
+use super::super::files::{Files, MAX_NAMES, Step, Walk, walk};
+use super::super::glob::{self, Case};
+use super::super::places::{configures_git, holds_keys, only_sources};
+use super::super::rule::{Entry, Specifier, Strictness};
+use super::super::search_filter::ShownAgain;
+use super::super::vocabulary::Matches;
+use super::super::{Behavior, Mode};
+use super::{Cwd, is_no_text, starts, worse};
+
+/// Most names among which files with secrets are looked for; what lies nearest comes first.
+const MAX_SHOWN: usize = 2 * MAX_NAMES;
+
+/// Judges the files with secrets below the folders as if each were read by itself. Folders that hold too much to tell ask,
+/// unless no name that may be shown is one of a secret.
+pub(super) fn judge_shown(
+    query: &Query,
+    reads: &Reads,
+    reach: Reach,
+    tops: Vec<PathBuf>,
+    files: &dyn Files,
+) -> Verdict {
+    let mut worst = Verdict::new(Behavior::Allow, "it only reads");
+    if reads.only.as_ref().is_some_and(|globs| globs.iter().all(|glob| only_sources(glob))) {
+        return worst;
+    }
+    // Who allowed the program did not speak of secrets. Outside, most is the system's.
+    let untold = |top: &Path, reason| {
+        let firm = query.mode != Mode::Bypass && query.places.inside(top, files);
+        Verdict { behavior: Behavior::Ask, reason, firm }
+    };
+    let crowded = |top: &&PathBuf| files.names(top).len() >= MAX_NAMES;
+    if let Some(top) = tops.iter().find(crowded) {
+        return untold(top, format!("{} contains too many files to tell what is shown", top.display()));
+    }
+    let tops: Vec<PathBuf> = tops.iter().map(|top| files.resolve(top)).collect();
+    let mut again = (reach == Reach::Visible).then(|| ShownAgain::of(&tops, reads.ignores, files));
+    let inner = tops.iter().find(|top| query.places.inside(top, files)).or(tops.first());
+    let first = inner.cloned().unwrap_or_default();
+    let twins = OnceCell::new();
+    let end = walk(tops, MAX_SHOWN, files, |path, link| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if is_no_text(path) {
+            let reason = format!("{} has a name that cannot be judged", path.display());
+            worse(&mut worst, untold(path, reason));
+            return Step::Stop;
+        }
+        // Packages are what anybody may fetch, and git's objects are packed.
+        if name == "node_modules" || name == "objects" && path.parent().is_some_and(|git| git.ends_with(".git")) {
+            return Step::Past;
+        }
+        if again.as_mut().is_some_and(|again| again.passes_over(path, link, files)) {
+            return Step::Past;
+        }
+        let fits = |globs: &Vec<String>| globs.iter().any(|glob| glob::may_fit(glob, &name, Case::Ignored));
+        let secret = || {
+            holds_keys(path)
+                || configures_git(path)
+                || files.shared(path).is_some_and(|own| twins.get_or_init(|| query.places.twins(files)).contains(&own))
+        };
+        if !link && secret() && reads.only.as_ref().is_none_or(fits) {
+            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
+        }
+        if worst.behavior < Behavior::Deny && !worst.firm { Step::Into } else { Step::Stop }
+    });
+    if end == Walk::TooMany {
+        let reason = format!("{} contains too many files to tell what is shown: name a folder in it", first.display());
+        worse(&mut worst, untold(&first, reason));
+    }
+    worst
+}
+
+/// What rules about files say to a git command that shows contents: those of the files that it names were asked already.
+pub(super) fn judge_tracked(
+    query: &Query,
+    reads: &Reads,
+    all: &[PathBuf],
+    cwd: &Cwd,
+    files: &dyn Files,
+) -> Option<Verdict> {
+    let tool = query.vocabulary.tool(Matches::Reading);
+    let forbids = |entry: &&Entry| {
+        entry.behavior != Behavior::Allow
+            && entry.rule.is_about(Matches::Reading)
+            && *entry.rule.specifier() != Specifier::Any
+    };
+    let mut rules = query.rules.entries().iter().filter(forbids).peekable();
+    rules.peek()?;
+    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
+    let folder = |path: &PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
+    if all.iter().any(|path| files.is_file(path)) && !all.iter().any(folder) && reads.patterns.is_empty() {
+        return None;
+    }
+    let tracked = match reads.tracked {
+        Tracked::Index => starts.iter().map(|start| files.tracked(start)).collect::<Option<Vec<_>>>(),
+        Tracked::No | Tracked::Ever => None,
+    };
+    let unknown = || Verdict::firm("it shows what git keeps of any file, and a Read rule may forbid some of it");
+    let Some(tracked) = tracked.filter(|_| !starts.is_empty()).map(|all| all.concat()) else { return Some(unknown()) };
+    let covered = |entry: &Entry| {
+        let covers = |path: &PathBuf| entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files);
+        files.spend(2 * tracked.len()) || tracked.iter().any(covers)
+    };
+    rules.any(covered).then(unknown)
+}
+
+/// Names of secrets that a pattern is tried on, whatever the folder holds now: git keeps what was removed.
+const SECRETS: [&str; 9] =
+    [".env", ".env.local", "prod.env", "id_rsa", "server.key", "server.pem", ".npmrc", ".netrc", "credentials"];
+/// Endings of data: only few of these files are secrets, so that a pattern for them is tried on what there is.
+const DATA: [&str; 7] = ["json", "yml", "yaml", "toml", "xml", "txt", "ini"];
+
+/// Whether git may find a secret by a pattern, as if it were named.
+pub(super) fn judge_patterns(query: &Query, reads: &Reads, files: &dyn Files) -> Option<Verdict> {
+    let last = |pattern: &'_ String| pattern.rsplit('/').next().unwrap_or_default().to_owned();
+    let suspects: Vec<&String> = reads.patterns.iter().filter(|pattern| !only_sources(&last(pattern))).collect();
+    let verdict = |pattern: &str| Verdict::firm(format!("{pattern} may stand for a file with secrets"));
+    if query.mode == Mode::Bypass || suspects.is_empty() {
+        return None;
+    }
+    let data = |last: &str| last.rsplit_once('.').is_some_and(|(_, extension)| DATA.contains(&extension));
+    let named = |last: &str| SECRETS.iter().any(|name| glob::may_fit(last, name, Case::Ignored));
+    if let Some(pattern) = suspects.iter().find(|pattern| !data(&last(pattern)) && named(&last(pattern))) {
+        return Some(verdict(pattern));
+    }
+    let mut found = None;
+    let end = walk(query.places.workspace().map(Path::to_owned).collect(), MAX_SHOWN, files, |path, _| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let fits = |pattern: &&&String| glob::may_fit(&last(pattern), &name, Case::Ignored);
+        found = if holds_keys(path) { suspects.iter().find(fits).map(|pattern| verdict(pattern)) } else { None };
+        match &found {
+            Some(_) => Step::Stop,
+            None if path.ends_with(".git") => Step::Past,
+            None => Step::Into,
+        }
+    });
+    found.or_else(|| (end == Walk::TooMany).then(|| verdict(suspects[0])))
+}
