@@ -23,7 +23,7 @@ use crate::hooks;
 use crate::message::Usage;
 use crate::permission::Mode;
 use crate::protocol::report::Report;
-use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd};
+use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd, UsageInfo};
 use crate::report;
 use input::{Line, Lines, Steering, Typed};
 
@@ -345,6 +345,10 @@ impl Run<'_> {
                     if let Some(line) = lines::below(&task, self.session_id()) {
                         self.line(&line)?;
                     }
+                }
+                Some(Event::Usage(UsageInfo { cache: Some(broke), .. })) if self.output == Output::StreamJson => {
+                    let line = lines::cache(&broke, self.session_id());
+                    self.line(&line)?;
                 }
                 Some(Event::Item(item)) => self.item(item, &mut told)?,
                 Some(Event::Hook { ran }) => self.hook(&ran)?,

@@ -15,6 +15,7 @@ pub mod memory;
 mod parent_child;
 pub mod plan;
 mod policy;
+mod prefix;
 pub mod prompt;
 mod reminder;
 mod sample;
@@ -156,6 +157,7 @@ pub struct Agent {
     pub compaction: compaction::Compaction,
     grants: Arc<dyn Grants>,
     spending: spending::Spending,
+    prefix: prefix::Prefix,
     pub family: parent_child::Family,
     clock: fn() -> Instant,
 }
@@ -205,6 +207,7 @@ impl Agent {
             compaction,
             grants,
             spending: spending::Spending::new(&model),
+            prefix: prefix::Prefix::default(),
             family,
             model,
             clock,
@@ -328,6 +331,7 @@ impl Agent {
             window: self.model.spec.window,
             left,
             fullness,
+            cache: None,
         }
     }
 

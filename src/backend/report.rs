@@ -1,5 +1,6 @@
 //! What commands have found, in words: Markdown for the screen and for `cocode -p`, lines for `cocode doctor`.
 
+pub mod cache;
 pub mod compaction;
 mod window;
 
@@ -32,6 +33,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Sessions(rows) => sessions(rows),
         Report::Window(window) => window.draw(),
         Report::Cost(cost) => self::cost(cost),
+        Report::Broken(broken) => cache::why(broken),
         Report::Changes(changes) => self::changes(changes),
         Report::Todos(items) => todos(items),
         Report::Settings(settings) => self::settings(settings),
@@ -221,6 +223,7 @@ fn cost(cost: &Cost) -> String {
         let (input, output) = (grouped(spent.usage.input), grouped(spent.usage.output));
         let _ = write!(text, "\n- {} with {}: {input} tokens in, {output} out", spent.what, spent.model);
     }
+    cache::summary(&mut text, &cost.cache);
     text
 }
 

@@ -7,6 +7,7 @@ use crate::hooks::{Ended, Report};
 use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
 use crate::protocol::task::Step;
 use crate::protocol::{Compaction, SessionInfo, Task};
+use crate::session::entry::CacheBreak;
 
 /// The first line: what the session is, and what may be typed in it.
 pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
@@ -99,6 +100,11 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
         "outcome": outcome,
         "session_id": session,
     })
+}
+
+/// What a request paid for twice, and why.
+pub(super) fn cache(broke: &CacheBreak, session: Option<&str>) -> Value {
+    json!({ "type": "system", "subtype": "cache_break", "cache_break": broke, "session_id": session })
 }
 
 /// What is reported of compaction: that it runs, how it ended, where the conversation was cut, and what was cleared.

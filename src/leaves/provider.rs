@@ -2,6 +2,7 @@
 
 pub mod anthropic;
 mod bounds;
+pub mod cache;
 pub mod catalog;
 pub mod codec;
 mod failure;
@@ -241,6 +242,11 @@ pub type CompactedFuture = std::pin::Pin<Box<dyn Future<Output = Result<Compacte
 pub trait Provider: Send + Sync {
     /// Name of the wire, which `message::Wire` data is tagged with.
     fn wire(&self) -> &'static str;
+
+    /// The address that requests go to: what is cached there is cached nowhere else.
+    fn route(&self) -> String {
+        self.wire().to_owned()
+    }
 
     /// Sends the request once; never retries. Cancel by dropping the stream.
     fn stream(&self, request: Arc<Request>) -> ReplyStream;

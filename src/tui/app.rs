@@ -19,7 +19,7 @@ use super::transcript::Transcript;
 use crate::commands::Registry;
 use crate::message::Todo;
 use crate::protocol::{Delivery, Op, Queued, StatusLine, Typed};
-use crate::session::entry::Seq;
+use crate::session::entry::{CacheBreak, Seq};
 
 /// How long a hint stays.
 const HINT: Duration = Duration::from_secs(5);
@@ -101,6 +101,8 @@ pub struct App {
     pub(super) fetching: bool,
     /// The last turn failed.
     pub(super) failed: bool,
+    /// What the turn under way paid for twice.
+    pub(super) breaks: Vec<CacheBreak>,
     progress: Progress,
     pub(super) name: String,
     title: String,
@@ -146,6 +148,7 @@ impl App {
             project: PathBuf::new(),
             fetching: false,
             failed: false,
+            breaks: Vec::new(),
             progress: Progress::Idle,
             name: String::new(),
             title: String::new(),

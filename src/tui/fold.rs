@@ -47,7 +47,10 @@ impl App {
             Event::Mode(ModeChange::PlanEntered { .. } | ModeChange::PlanExited { .. }) => {}
             Event::Thinking(Thinking::Level(info)) => self.status.thinking.set(info),
             Event::Thinking(Thinking::Complete { tokens }) => self.transcript.thought(tokens, now),
-            Event::Usage(usage) => self.status.usage = Some(usage),
+            Event::Usage(mut usage) => {
+                self.breaks.extend(usage.cache.take().map(|broke| *broke));
+                self.status.usage = Some(usage);
+            }
             Event::Compaction(step) => self.compaction(step, now),
             Event::Retrying { attempt, of, delay_ms, reason } => {
                 let due = now + Duration::from_millis(delay_ms);
@@ -131,6 +134,7 @@ impl App {
     fn turn_ended(&mut self, end: TurnEnd, took: Duration, now: Instant) -> Vec<Effect> {
         self.spinner.stop();
         self.transcript.turn_ended(end, took, now);
+        self.tell_breaks();
         self.status.turns += 1;
         self.status.api.answered(now);
         self.failed = end == TurnEnd::Failed;
@@ -139,6 +143,14 @@ impl App {
             effects.push(Effect::Notify(format!("{}: the turn has ended", self.name)));
         }
         effects
+    }
+
+    /// Says what the turn paid for twice, the dearest first.
+    fn tell_breaks(&mut self) {
+        let breaks = std::mem::take(&mut self.breaks);
+        if let Some(most) = breaks.iter().max_by_key(|broke| broke.again) {
+            self.transcript.tell(Note::Aside(report::cache::line(most, breaks.len() - 1)));
+        }
     }
 
     fn delta(&mut self, delta: Delta, now: Instant) {

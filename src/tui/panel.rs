@@ -32,7 +32,7 @@ impl Panel {
             Report::Rules(_) | Report::Verdict(_) => Builtin::Permissions,
             Report::Sessions(_) => Builtin::Resume,
             Report::Window(_) => Builtin::Context,
-            Report::Cost(_) => Builtin::Cost,
+            Report::Cost(_) | Report::Broken(_) => Builtin::Cost,
             Report::Changes(_) => Builtin::Diff,
             Report::Todos(_) => Builtin::Todos,
             Report::Settings(_) => Builtin::Config,

@@ -64,7 +64,7 @@ impl Status {
             cwd,
             project,
             model: self.model.clone(),
-            usage: self.usage,
+            usage: self.usage.clone(),
             lines: self.lines,
             vim: mode.unwrap_or_default().to_owned(),
             turns: self.turns,
@@ -76,7 +76,7 @@ impl Status {
     /// What the model is waited for with: one on this machine reads its prompt for a while before it answers.
     pub(super) fn waits(&self) -> Cow<'static, str> {
         let local = self.model.as_ref().is_some_and(|model| model.provider == "local");
-        match self.usage.filter(|usage| local && usage.context > 0) {
+        match self.usage.as_ref().filter(|usage| local && usage.context > 0) {
             Some(usage) => format!("Waiting for the model to read {} tokens", short(usage.context)).into(),
             None => "Waiting for the model".into(),
         }
@@ -130,11 +130,11 @@ impl Status {
             None => parts.push((6, vec![Span::styled("…", theme.dim)])),
         }
         let counts = |usage: &UsageInfo| usage.window > 0 && (whole || usage.fullness != Fullness::Fine);
-        if let Some(usage) = self.usage.filter(counts) {
+        if let Some(usage) = self.usage.as_ref().filter(|usage| counts(usage)) {
             let needed = if usage.fullness == Fullness::Fine { 7 } else { 10 };
             parts.push((needed, bar(usage.left, usage.fullness, theme)));
         }
-        if let Some(usage) = self.usage.filter(|_| whole) {
+        if let Some(usage) = self.usage.as_ref().filter(|_| whole) {
             let tokens = usage.total.input + usage.total.output + usage.total.cache_read + usage.total.cache_write;
             let text = match usage.cost_usd {
                 Some(cost) if cost > 0.0 => format!("${cost:.2}"),
@@ -205,13 +205,14 @@ mod tests {
             window: 32_000,
             left: 60,
             fullness: Fullness::Fine,
+            cache: None,
         };
         for (provider, want) in
             [("local", "Waiting for the model to read 12k tokens"), ("openai", "Waiting for the model")]
         {
             let (provider, model) = (provider.into(), "m".into());
             let model = ModelInfo { provider, model, window: 32_000, known: true, probing: false };
-            let status = Status { model: Some(model), usage: Some(usage), ..Status::default() };
+            let status = Status { model: Some(model), usage: Some(usage.clone()), ..Status::default() };
             assert_eq!(status.waits(), want);
         }
     }
@@ -233,6 +234,7 @@ mod tests {
             window: 200_000,
             left: 70,
             fullness: Default::default(),
+            cache: None,
         };
         let mut status = Status {
             mode: Mode::Plan,

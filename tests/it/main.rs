@@ -17,6 +17,8 @@ mod asks;
 mod bad_input;
 /// Slash commands: /config, /diff, /todos, /doctor, /feedback.
 mod builtins;
+/// The prompt cache: what breaks it, and what is said of that.
+mod cache;
 /// The road of a tool call: read once, decided twice at most, titled for good.
 mod calls;
 /// The /commit skill in real repositories and over every wire.

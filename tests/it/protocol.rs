@@ -160,6 +160,7 @@ fn events() {
         window: 2,
         left: 50,
         fullness: Fullness::Warning,
+        cache: None,
     };
     let todo = Todo { content: "do".into(), active_form: "doing".into(), status: TodoStatus::Pending };
     let mut events = vec![

@@ -6,9 +6,10 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
+use super::Agent;
 use super::turn::Turn;
 use crate::message::{Message, Origin, Usage, tokens};
-use crate::protocol::{Delta, Event, Thinking};
+use crate::protocol::{Delta, Event, Thinking, UsageInfo};
 use crate::provider::reply::Fold;
 use crate::provider::{BlockStart, Error, Request, StreamEvent, retry};
 use crate::session;
@@ -44,6 +45,9 @@ impl Turn<'_> {
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn sample(&mut self, request: Arc<Request>) -> Result<Sampled, session::Error> {
+        let Agent { prefix, conversation, model, .. } = &mut *self.agent;
+        let sent = prefix.sending(&request, &conversation.session, model);
+        prefix.logged(conversation.append(EntryKind::Request(Arc::new(sent)))?);
         let mut attempt = 0;
         loop {
             let (error, shown, usage) = match self.stream_once(request.clone()).await? {
@@ -151,12 +155,20 @@ impl Turn<'_> {
     }
 
     /// Adds up what a reply cost and tells the front ends where the window is.
-    pub(super) async fn report_usage(&mut self, usage: Usage) {
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub(super) async fn report_usage(&mut self, usage: Usage) -> Result<(), session::Error> {
         self.agent.spending.turn.answered = true;
         self.agent.spending.turn.replies.add(&usage);
         self.agent.compaction.counted(&usage);
-        let info = self.agent.usage_info();
+        let broke = self.agent.prefix.answered(&usage, &self.agent.model);
+        if let Some(broke) = &broke {
+            self.agent.conversation.append(EntryKind::CacheBroke(broke.clone()))?;
+        }
+        let info = UsageInfo { cache: broke.map(Box::new), ..self.agent.usage_info() };
         self.mailbox.emit(Event::Usage(info)).await;
+        Ok(())
     }
 }
 

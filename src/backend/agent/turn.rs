@@ -162,7 +162,7 @@ impl Turn<'_> {
                         let calls = self.agent.prepare(&mut reply);
                         let usage = reply.usage.unwrap_or_default();
                         self.agent.conversation.push(reply, self.mailbox).await?;
-                        self.report_usage(usage).await;
+                        self.report_usage(usage).await?;
                         Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
@@ -182,7 +182,7 @@ impl Turn<'_> {
             let empty = reply.blocks.is_empty();
             let calls = self.agent.prepare(&mut reply);
             self.agent.conversation.push(reply, self.mailbox).await?;
-            self.report_usage(usage).await;
+            self.report_usage(usage).await?;
             if calls.is_empty() {
                 let unfinished = match stop {
                     Some(StopReason::Refusal(word)) => {

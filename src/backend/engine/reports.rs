@@ -13,7 +13,7 @@ use crate::commands::{Builtin, Catalog, ListKind};
 use crate::config::Loaded;
 use crate::message::Usage;
 use crate::permission::Decision;
-use crate::protocol::report::{Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
+use crate::protocol::report::{Broken, CacheReport, Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
 use crate::protocol::{Changes, Event, Listed, ModelList, SettingList, Word};
 use crate::provider::key::Secret;
 use crate::session::Session;
@@ -82,7 +82,7 @@ impl<'a> Look<'a> {
     async fn of_session(&self, builtin: Builtin, args: &str, session: &Session) -> Option<Result<Report, String>> {
         Some(Ok(match builtin {
             Builtin::Context => Report::Window(self.agent.window(session)),
-            Builtin::Cost => self.cost(session),
+            Builtin::Cost => return Some(self.cost(args, session)),
             Builtin::Diff => Report::Changes(self.changes(session).await),
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
             Builtin::Status => self.status(session),
@@ -103,13 +103,34 @@ impl<'a> Look<'a> {
         Ok(Report::Verdict(Verdict { command: command.to_owned(), behavior, reasons }))
     }
 
-    fn cost(&self, session: &Session) -> Report {
+    /// `/cost [why [number]]`.
+    fn cost(&self, args: &str, session: &Session) -> Result<Report, String> {
         let facts = session.facts();
+        let mut words = args.split_whitespace();
+        match (words.next(), words.next().map(str::parse::<usize>)) {
+            (None, _) => {}
+            (Some("why"), None) => return Ok(Report::Broken(Broken { breaks: facts.breaks.clone(), number: None })),
+            (Some("why"), Some(Ok(number))) if (1..=facts.breaks.len()).contains(&number) => {
+                return Ok(Report::Broken(Broken { breaks: facts.breaks.clone(), number: Some(number) }));
+            }
+            (Some("why"), Some(_)) => return Err(format!("`/cost why` lists {} breaks.", facts.breaks.len())),
+            (Some(other), _) => return Err(format!("`/cost` does not know {other:?}; try `/cost why`.")),
+        }
+        let breaks = facts.breaks.iter().map(|(_, broke)| broke);
+        let total = facts.usage();
+        let cache = CacheReport {
+            prompt: total.input + total.cache_read + total.cache_write,
+            read: total.cache_read,
+            breaks: facts.breaks.len(),
+            again: breaks.clone().map(|broke| broke.again).sum(),
+            usd: breaks.map(|broke| broke.cost_usd).sum(),
+        };
         let row = |(model, usage): (String, Usage)| ModelCost { usd: self.models.cost(&model, &usage), model, usage };
-        Report::Cost(Cost {
+        Ok(Report::Cost(Cost {
             models: facts.usage_by_model().into_iter().map(row).collect(),
             beside: facts.spent_by_what(),
-        })
+            cache,
+        }))
     }
 
     fn status(&self, session: &Session) -> Report {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::message::Usage;
-use crate::session::entry::Seq;
+use crate::session::entry::{CacheBreak, Seq};
 
 pub use crate::session::entry::{Receipt, Trigger};
 
@@ -90,7 +90,7 @@ pub enum Fullness {
     Blocking,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UsageInfo {
     /// Of this session so far.
     pub total: Usage,
@@ -101,4 +101,7 @@ pub struct UsageInfo {
     /// Percent of the room before automatic compaction, or before the end when it is off.
     pub left: u8,
     pub fullness: Fullness,
+    /// The last request was dearer than it should have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Box<CacheBreak>>,
 }

@@ -13,6 +13,7 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{Todo, Usage};
 use crate::permission::{Behavior, Mode};
+use crate::session::entry::CacheBreak;
 
 /// The answer of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,7 @@ pub enum Report {
     Sessions(Vec<SessionRow>),
     Window(Window),
     Cost(Cost),
+    Broken(Broken),
     Changes(Changes),
     Todos(Vec<Todo>),
     Settings(Settings),
@@ -132,6 +134,28 @@ pub struct Cost {
     pub models: Vec<ModelCost>,
     /// What of it the user did not type.
     pub beside: Vec<Spent>,
+    #[serde(default)]
+    pub cache: CacheReport,
+}
+
+/// What the provider's cache was good for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CacheReport {
+    /// Input tokens, and those of them that were read from the cache.
+    pub prompt: u64,
+    pub read: u64,
+    pub breaks: usize,
+    /// Tokens that were written again, and what they cost; none without prices.
+    pub again: u64,
+    pub usd: Option<f64>,
+}
+
+/// Every break of the cache with its time, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Broken {
+    pub breaks: Vec<(String, CacheBreak)>,
+    /// The one to be shown in detail, from 1.
+    pub number: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

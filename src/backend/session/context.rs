@@ -83,7 +83,7 @@ impl Context {
 
     /// The messages with the entry that each came from, as the projection holds them: what compaction chooses from.
     /// Messages of a boundary bear the boundary's `seq`.
-    pub fn entries(&self) -> impl Iterator<Item = (Seq, &Arc<Message>)> {
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (Seq, &Arc<Message>)> {
         self.items.list.iter().map(|item| (item.seq, &item.shown))
     }
 
@@ -192,6 +192,8 @@ impl Context {
             | EntryKind::PlanSlug { .. }
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
+            | EntryKind::Request(_)
+            | EntryKind::CacheBroke(_)
             | EntryKind::Decided(_)
             | EntryKind::AgentStarted { .. }
             | EntryKind::Unknown => {}

@@ -1,6 +1,7 @@
 //! The schema of `transcript.jsonl`: one entry a line, versioned, never rewritten.
 
 mod decided;
+mod request;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use crate::permission::Mode;
 use crate::thinking::Level;
 
 pub use self::decided::{Decided, Decider, Lasts, Matter};
+pub use self::request::{By, CacheBreak, Cause, Segment, Sent};
 
 /// Version that this program writes.
 pub const VERSION: u32 = 1;
@@ -197,6 +199,10 @@ pub enum EntryKind {
         model: String,
         usage: Usage,
     },
+    /// A request of the conversation is about to be sent.
+    Request(Arc<Sent>),
+    /// Its answer was dearer than it should have been.
+    CacheBroke(CacheBreak),
     /// Something that waited for a word was decided.
     Decided(Decided),
     /// This log is a sub-agent's; written once, before its first prompt.

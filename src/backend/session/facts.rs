@@ -5,13 +5,15 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryKind, Header};
+use super::entry::{By, CacheBreak, Entry, EntryKind, Header, Seq};
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
 use crate::protocol::Compacted;
 use crate::protocol::report::Spent;
 use crate::thinking::Level;
 
+/// Changes of the projection that are remembered.
+const CHANGES: usize = 8;
 /// Characters of the first prompt that make a title.
 const TITLE: usize = 60;
 
@@ -65,6 +67,15 @@ pub struct Facts {
     used: Vec<(String, Usage)>,
     /// Usage of the replies of a turn that has not ended.
     open: Usage,
+    /// What was paid for twice, with its time, oldest first.
+    #[serde(default)]
+    pub breaks: Vec<(String, CacheBreak)>,
+    /// The last reply's usage, with its model.
+    #[serde(default)]
+    pub counted: Option<(String, Usage)>,
+    /// What changed the conversation lately other than by adding to it.
+    #[serde(default)]
+    changes: Vec<(Seq, By)>,
 }
 
 impl Facts {
@@ -118,7 +129,30 @@ impl Facts {
                 undone: false,
             });
         }
+        if let EntryKind::CacheBroke(broke) = &entry.kind {
+            self.breaks.push((entry.ts.clone(), broke.clone()));
+        }
+        let change = match &entry.kind {
+            EntryKind::CompactBoundary(_) => Some(By::Compaction { number: self.compactions.len() }),
+            EntryKind::BoundaryUndone { .. } => Some(By::CompactionUndone),
+            EntryKind::Rewind { .. } => Some(By::Rewind),
+            EntryKind::ToolResultsCleared { .. } => Some(By::Cleared),
+            EntryKind::BlocksClipped { .. } => Some(By::Clipped),
+            EntryKind::ToolResultsArchived { .. } => Some(By::Archived),
+            _ => None,
+        };
+        if let Some(by) = change {
+            self.changes.drain(..(self.changes.len() + 1).saturating_sub(CHANGES));
+            self.changes.push((entry.seq, by));
+        }
         self.apply(&entry.kind);
+    }
+
+    /// What changed the conversation after an entry: of several things the one that changed most.
+    pub fn projected_since(&self, seq: Seq) -> Option<By> {
+        let since = || self.changes.iter().filter(|(at, _)| *at > seq).map(|(_, by)| by);
+        let whole = |by: &&By| matches!(by, By::Compaction { .. } | By::CompactionUndone | By::Rewind);
+        since().filter(whole).last().or_else(|| since().last()).cloned()
     }
 
     fn apply(&mut self, kind: &EntryKind) {
@@ -180,6 +214,7 @@ impl Facts {
     pub(super) fn reply(&mut self, usage: Option<Usage>) {
         if let Some(usage) = usage {
             self.open.add(&usage);
+            self.counted = Some((self.model.clone().unwrap_or_default(), usage));
         }
     }
 

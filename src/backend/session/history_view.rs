@@ -243,6 +243,8 @@ impl Screen {
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
             | EntryKind::AgentStarted { .. }
+            | EntryKind::Request(_)
+            | EntryKind::CacheBroke(_)
             | EntryKind::Unknown => {}
         }
     }

@@ -28,10 +28,12 @@ pub(super) enum Tag {
     Projected,
     /// Everything else.
     Other,
+    /// Of use to the next request alone.
+    Request,
 }
 
 impl Tag {
-    const ALL: [Tag; 10] = [
+    const ALL: [Tag; 11] = [
         Tag::Prompt,
         Tag::Reply,
         Tag::Results,
@@ -42,6 +44,7 @@ impl Tag {
         Tag::TurnEnded,
         Tag::Projected,
         Tag::Other,
+        Tag::Request,
     ];
 
     /// As the index of a log writes it.
@@ -60,6 +63,7 @@ impl Tag {
             EntryKind::ReplyDiscarded { .. } => Tag::Discarded,
             EntryKind::TurnStarted => Tag::TurnStarted,
             EntryKind::TurnEnded { .. } => Tag::TurnEnded,
+            EntryKind::Request(_) => Tag::Request,
             EntryKind::ToolResultsCleared { .. }
             | EntryKind::ToolResultsArchived { .. }
             | EntryKind::BlocksClipped { .. }
@@ -177,6 +181,7 @@ fn tag_of(kind: &str, rest: &[u8]) -> Option<Tag> {
         "reply_discarded" => Tag::Discarded,
         "turn_started" => Tag::TurnStarted,
         "turn_ended" => Tag::TurnEnded,
+        "request" => Tag::Request,
         "tool_results_cleared"
         | "tool_results_archived"
         | "blocks_clipped"
@@ -247,6 +252,7 @@ mod tests {
             (EntryKind::TurnStarted, Tag::TurnStarted),
             (EntryKind::TurnEnded { end: "done".into(), usage: Default::default() }, Tag::TurnEnded),
             (EntryKind::Rewind { to: 3 }, Tag::Other),
+            (EntryKind::Request(Arc::default()), Tag::Request),
         ] {
             let line = line(&kind);
             let want = Glance { seq: 7, id: "i".into(), tag, newer: false };

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::context::Context;
-use super::entry::{Entry, EntryKind, Header, Seq, VERSION};
+use super::entry::{Entry, EntryKind, Header, Sent, Seq, VERSION};
 use super::error::Error;
 use super::facts::Facts;
 use super::files::Files;
@@ -173,6 +173,28 @@ impl Session {
     /// The time as entries bear it: RFC 3339, UTC, milliseconds.
     pub fn now(&self) -> String {
         time(self.clock)
+    }
+
+    /// The time by the session's own clock.
+    pub fn time(&self) -> SystemTime {
+        (self.clock)()
+    }
+
+    /// The requests that the log tells of, oldest first, with their times. Reads their lines alone.
+    pub fn requests(&self) -> Vec<(Seq, Option<SystemTime>, Arc<Sent>)> {
+        let Ok(mut lines) = Lines::open(self.log()) else { return Vec::new() };
+        let mut bytes = Vec::new();
+        let wanted = self.folds.lines.iter().filter(|line| line.tag == Tag::Request);
+        let read = wanted.filter_map(|line| {
+            lines.read(line, &mut bytes).ok()?;
+            match line::parse(&bytes)? {
+                Entry { seq, ts, kind: EntryKind::Request(sent), .. } => {
+                    Some((seq, ts.parse::<jiff::Timestamp>().ok().map(SystemTime::from), sent))
+                }
+                _ => None,
+            }
+        });
+        read.collect()
     }
 
     /// Writes an entry, then lets it count.

@@ -250,7 +250,9 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             "Show what fills the context window: prompt, tools, memory, skills, messages, free space",
         )
         .looks(always),
-        Row::new(Cost, "cost", "Show tokens and cost of the session").looks(always),
+        Row::new(Cost, "cost", "Show tokens and cost of the session, and why the cache broke")
+            .looks(always)
+            .hint("[why [number]]"),
         Row::new(Config, "config", "Show settings with their sources, or change one")
             .looks(no_value)
             .hint("[key [value]]")

@@ -185,6 +185,10 @@ impl Provider for HttpProvider {
         self.shared.codec.name()
     }
 
+    fn route(&self) -> String {
+        shown(&self.shared.settings.base_url)
+    }
+
     fn stream(&self, request: Arc<Request>) -> ReplyStream {
         let shared = self.shared.clone();
         let opened = async move {

@@ -122,6 +122,7 @@ impl Own {
 
     fn told(&self, now: Instant) -> Value {
         let Facts { session, title, log, cwd, project, model, usage, lines, vim, api, level, turns: _ } = &self.facts;
+        let usage = usage.as_ref();
         let effort = match level {
             Level::None => "low",
             Level::DeepThink => "medium",
@@ -278,7 +279,7 @@ mod tests {
         };
         let total = Usage { input: 10, output: 2, cache_read: 5, cache_write: 1, ..Usage::default() };
         let (cost_usd, fullness) = (Some(0.5), Fullness::Fine);
-        let usage = UsageInfo { total, cost_usd, context: 50_000, window: 200_000, left: 70, fullness };
+        let usage = UsageInfo { total, cost_usd, context: 50_000, window: 200_000, left: 70, fullness, cache: None };
         let facts = Facts {
             session: "s".into(),
             title: "greet".into(),

@@ -2,12 +2,13 @@
 //!
 //! It runs on a thread of its own, so that tests without a runtime can point the binary at it.
 
+mod cache;
 mod check;
 mod encode;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -138,6 +139,7 @@ struct Inner {
     problems: Vec<String>,
     /// Compaction and undo change the beginning of a conversation on purpose.
     prefix_may_change: bool,
+    cache: Option<cache::Cache>,
 }
 
 /// The server. It ends when dropped.
@@ -202,6 +204,11 @@ impl FakeApi {
         self.inner.lock().unwrap().prefix_may_change = true;
     }
 
+    /// From now on requests over the Messages wire count for what a prompt cache makes of them.
+    pub(crate) fn caching(&self, clock: fn() -> SystemTime) {
+        self.inner.lock().unwrap().cache = Some(cache::Cache::new(clock));
+    }
+
     pub(crate) fn received(&self) -> Vec<Received> {
         self.inner.lock().unwrap().received.clone()
     }
@@ -230,13 +237,14 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
         return respond(
             Reply::raw(404, "application/json", r#"{"error":{"message":"no such path"}}"#),
             WireName::OpenaiChat,
+            None,
         );
     };
     let raw = String::from_utf8_lossy(&body).into_owned();
     let value: Value = serde_json::from_str(&raw).unwrap_or_default();
     let path = uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     let received = Received { wire, path, headers, raw, body: value };
-    let reply = {
+    let (reply, cached) = {
         let mut inner = inner.lock().unwrap();
         let mut problems = check::request(&received);
         if let Some(before) = inner.received.iter().rev().find(|before| before.wire == wire)
@@ -244,6 +252,8 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
         {
             problems.extend(check::prefix(before, &received));
         }
+        let cached = (wire == WireName::Anthropic).then_some(inner.cache.as_mut()).flatten();
+        let cached = cached.map(|cache| cache.count(&received.body));
         inner.received.push(received);
         let number = inner.received.len();
         let reply = inner.replies.pop_front();
@@ -252,7 +262,7 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
         }
         let problems: Vec<String> = problems.iter().map(|problem| format!("request {number}: {problem}")).collect();
         inner.problems.extend(problems.clone());
-        match reply {
+        let reply = match reply {
             Some(reply) if problems.is_empty() => reply,
             // As a real server would: the one under test sees it at once.
             _ => Reply::raw(
@@ -260,14 +270,15 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
                 "application/json",
                 &serde_json::json!({ "error": { "message": problems } }).to_string(),
             ),
-        }
+        };
+        (reply, cached)
     };
-    respond(reply, wire)
+    respond(reply, wire, cached)
 }
 
-fn respond(reply: Reply, wire: WireName) -> Response {
+fn respond(reply: Reply, wire: WireName, cached: Option<cache::Counted>) -> Response {
     let (content_type, body) = match reply.content {
-        Content::Parts(parts) => ("text/event-stream".to_string(), encode::answer(wire, &parts, reply.input)),
+        Content::Parts(parts) => ("text/event-stream".to_string(), encode::answer(wire, &parts, reply.input, cached)),
         Content::Raw(content_type, body) => (content_type, body),
     };
     let mut bytes = body.into_bytes();

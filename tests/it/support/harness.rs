@@ -37,6 +37,7 @@ pub(crate) struct Harness {
     flags: toml::Table,
     thinking: Option<cocode::thinking::Override>,
     presence: Presence,
+    clocks: Clocks,
 }
 
 /// What came of it.
@@ -66,6 +67,7 @@ impl Harness {
             flags: toml::Table::new(),
             thinking: None,
             presence: Presence::Attended,
+            clocks: Clocks::real(),
         }
     }
 
@@ -144,6 +146,12 @@ impl Harness {
         self
     }
 
+    /// What time it is.
+    pub(crate) fn clock(mut self, wall: fn() -> std::time::SystemTime) -> Harness {
+        self.clocks.wall = wall;
+        self
+    }
+
     /// Nobody works in the session: it is a script's.
     pub(crate) fn unattended(mut self) -> Harness {
         self.presence = Presence::Unattended;
@@ -212,7 +220,7 @@ impl Harness {
             sandbox: Sandbox::Outer,
             piped: None,
             presence: self.presence,
-            clocks: Clocks::real(),
+            clocks: self.clocks,
         }
     }
 

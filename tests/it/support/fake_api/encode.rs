@@ -6,14 +6,15 @@ use cocode::provider::settings::WireName;
 use serde_json::{Value, json};
 
 use super::Part;
+use super::cache::Counted;
 
 /// Characters in one delta.
 const DELTA: usize = 9;
 
-/// The body of a whole answer to a request that counts for so many tokens.
-pub(super) fn answer(wire: WireName, parts: &[Part], input: u64) -> String {
+/// The body of a whole answer to a request that counts for so many tokens, or for what a cache makes of them.
+pub(super) fn answer(wire: WireName, parts: &[Part], input: u64, cached: Option<Counted>) -> String {
     match wire {
-        WireName::Anthropic => anthropic(parts, input),
+        WireName::Anthropic => anthropic(parts, cached.unwrap_or((input - 8, 5, 3))),
         WireName::Openai => openai(parts, input),
         WireName::OpenaiChat => openai_chat(parts, input),
         WireName::Gemini => gemini(parts, input),
@@ -33,14 +34,14 @@ fn named(body: &mut String, event: Value) {
     let _ = write!(body, "event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
 }
 
-fn anthropic(parts: &[Part], input_tokens: u64) -> String {
+fn anthropic(parts: &[Part], (input, read, written): Counted) -> String {
     let mut body = String::new();
     named(
         &mut body,
         json!({ "type": "message_start", "message": {
             "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test", "content": [],
             "stop_reason": null, "stop_sequence": null,
-            "usage": { "input_tokens": input_tokens - 8, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 1 },
+            "usage": { "input_tokens": input, "cache_creation_input_tokens": written, "cache_read_input_tokens": read, "output_tokens": 1 },
         } }),
     );
     named(&mut body, json!({ "type": "ping" }));
