@@ -87,6 +87,10 @@ pub struct Flags {
     #[arg(long, alias = "maxTurns", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_turns: Option<u32>,
 
+    /// Most dollars that one turn may cost
+    #[arg(long, alias = "maxBudgetUsd", value_name = "USD", hide_short_help = true)]
+    pub max_budget_usd: Option<f64>,
+
     /// How hard the model thinks: none, deep or ultra; with a budget in tokens if the model takes one (deep:12000)
     #[arg(long, value_name = "LEVEL[:BUDGET]", value_parser = Override::parse)]
     pub thinking: Option<Override>,
@@ -280,6 +284,9 @@ impl Cli {
         }
         if let Some(turns) = flags.max_turns {
             layer.insert("max_turns".into(), Value::Integer(turns.into()));
+        }
+        if let Some(usd) = flags.max_budget_usd {
+            layer.insert("budget".into(), Table::from_iter([("turn_usd".to_owned(), Value::Float(usd))]).into());
         }
         let mut permissions = Table::new();
         if let Some(mode) = self.mode().and_then(|mode| Value::try_from(mode).ok()) {

@@ -68,6 +68,8 @@ pub enum Exit {
     /// Done, but something was denied because nobody could be asked.
     Refused = 3,
     MaxTurns = 4,
+    /// A budget is used up.
+    Budget = 6,
     /// The model never gave an answer that fits the schema.
     NoAnswer = 5,
     HungUp = 129,
@@ -365,6 +367,7 @@ impl Run<'_> {
                         TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused => Exit::Refused,
                         TurnEnd::Failed => Exit::Error,
                         TurnEnd::MaxTurns => Exit::MaxTurns,
+                        TurnEnd::Budget => Exit::Budget,
                         TurnEnd::Repeated => {
                             self.failed = Some("stopped: the same call kept returning the same result".into());
                             Exit::Error

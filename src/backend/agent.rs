@@ -1,10 +1,12 @@
 //! The agent: one session, one model, one toolbox, and the turn that ties them together.
 
+pub mod budget;
 mod compaction;
 mod conversation;
 mod decided;
 mod dispatch;
 mod failure;
+mod frozen;
 mod hook_env;
 pub mod hooking;
 mod host;
@@ -12,10 +14,11 @@ mod intake;
 pub mod mailbox;
 mod media;
 pub mod memory;
+mod model;
 mod parent_child;
 pub mod plan;
 mod policy;
-mod prefix;
+pub mod prefix;
 pub mod prompt;
 mod reminder;
 mod sample;
@@ -33,6 +36,7 @@ pub use compaction::extraction::Presence;
 pub use conversation::Conversation;
 pub use dispatch::{Beside, Grounds};
 pub use failure::Failure;
+pub use model::Model;
 pub use policy::Policy;
 pub use snapshot::Snapshot;
 
@@ -48,41 +52,12 @@ use crate::hooks::{self, EndReason, Event as Hook, Hooks, Occasion, StartSource}
 use crate::message::Usage;
 use crate::permission::{Mode, Source};
 use crate::protocol::report::Freed;
-use crate::protocol::{self, Event, GrantScope, ModeChange, ModelInfo, RewindWhat, ThinkingInfo, Trigger, UsageInfo};
-use crate::provider::catalog::ModelSpec;
-use crate::provider::{Provider, ToolSpec};
+use crate::protocol::{self, Event, GrantScope, ModeChange, RewindWhat, ThinkingInfo, Trigger, UsageInfo};
+use crate::provider::ToolSpec;
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Rewound, Session};
 use crate::thinking::Level;
 use crate::tools::{self, Toolbox};
-
-/// Who answers: a provider, and one of its models.
-#[derive(Clone)]
-pub struct Model {
-    pub provider: Arc<dyn Provider>,
-    /// Its name in the configuration.
-    pub provider_name: String,
-    pub id: String,
-    pub spec: ModelSpec,
-}
-
-impl Model {
-    /// As sessions and `/model` name it.
-    pub fn name(&self) -> String {
-        format!("{}/{}", self.provider_name, self.id)
-    }
-
-    /// As front ends show it.
-    pub fn info(&self) -> ModelInfo {
-        ModelInfo {
-            provider: self.provider_name.clone(),
-            model: self.id.clone(),
-            window: self.spec.window,
-            known: self.spec.known,
-            probing: false,
-        }
-    }
-}
 
 /// Limits and texts; a slice of the configuration.
 #[derive(Debug, Clone)]
@@ -109,6 +84,7 @@ pub struct Settings {
     pub features: compact::Features,
     /// How many sub-agents run at a time.
     pub seats: usize,
+    pub budget: budget::Limits,
 }
 
 /// Whether the model is reminded between requests: of changed files, open todos, plan mode and the like.
@@ -148,6 +124,7 @@ pub struct Agent {
     /// A turn was begun with these tools: whatever becomes of the window, they stay.
     settled: bool,
     system: Arc<str>,
+    frozen: frozen::Head,
     pub hooking: hooking::Hooking,
     repeats: dispatch::Repeats,
     thinking: thinking::Thinking,
@@ -158,6 +135,7 @@ pub struct Agent {
     grants: Arc<dyn Grants>,
     spending: spending::Spending,
     prefix: prefix::Prefix,
+    budget: budget::Budget,
     pub family: parent_child::Family,
     clock: fn() -> Instant,
 }
@@ -188,8 +166,10 @@ impl Agent {
             system.push_str("\n\n");
             system.push_str(more);
         }
+        let system: Arc<str> = system.into();
         let conversation = Conversation::open(session, &settings, &mut policy, &hooks, git, date);
         let compaction = compaction::Compaction::new(&settings, &model);
+        let budget = budget::Budget::new(&settings.budget, &conversation.session);
         let mut agent = Agent {
             conversation,
             policy,
@@ -198,7 +178,8 @@ impl Agent {
             tools: toolbox.clone(),
             toolbox,
             settled: false,
-            system: system.into(),
+            system: system.clone(),
+            frozen: frozen::Head::new(system),
             hooking: hooking::Hooking::new(hooks),
             repeats: dispatch::Repeats::default(),
             thinking: thinking::Thinking::default(),
@@ -208,11 +189,13 @@ impl Agent {
             grants,
             spending: spending::Spending::new(&model),
             prefix: prefix::Prefix::default(),
+            budget,
             family,
             model,
             clock,
         };
         agent.fit_tools();
+        agent.thaw();
         agent
     }
 
@@ -221,6 +204,15 @@ impl Agent {
         if !self.settled {
             self.toolbox = Arc::new(self.tools.fitting(self.compaction.driver.window().tokens));
             self.tool_specs = self.toolbox.specs();
+        }
+    }
+
+    /// Begins requests as the session did until now, whichever version wrote it.
+    fn thaw(&mut self) {
+        self.system = self.frozen.own.clone();
+        let given = frozen::given(&self.settings, &self.tools, &self.family.definitions);
+        if let Some(frozen) = self.frozen.find(&self.conversation.session, &given) {
+            (self.system, self.tool_specs, self.settled) = (frozen.system.clone(), frozen.tools.clone(), true);
         }
     }
 
@@ -234,6 +226,7 @@ impl Agent {
         self.compaction.driver.reset();
         self.settled = false;
         self.fit_tools();
+        self.thaw();
         self.runs.forget();
         self.family.set_mode(self.conversation.mode());
     }

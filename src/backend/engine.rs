@@ -5,6 +5,7 @@ mod changes;
 pub mod check;
 mod commands;
 pub mod doctor;
+mod forecast;
 mod inbox;
 mod lists;
 mod models;
@@ -24,9 +25,10 @@ use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::agent::Agent;
 use crate::agent::Presence;
 use crate::agent::mailbox::{Mailbox, Prompt};
+use crate::agent::prefix::Next;
+use crate::agent::{Agent, budget};
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
@@ -211,6 +213,7 @@ impl Engine {
         if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
             tracing::warn!(%error, "the cost of the session notes");
         }
+        budget::record(&mut self.agent, None);
         if let Err(error) = self.agent.conversation.session.sync() {
             tracing::error!(%error, "cannot write the end of the session");
         }
@@ -281,6 +284,11 @@ impl Engine {
         if !self.can_run(&prompt, inbox).await {
             return;
         }
+        if !forecast::confirmed(self, inbox).await {
+            let text = "Not sent.".into();
+            self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
+            return;
+        }
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin_with(&prompt.text);
         inbox.transcripts = Some(self.agent.conversation.session.transcripts());
@@ -349,6 +357,7 @@ impl Engine {
         if !todos.is_empty() {
             self.mailbox.emit(Event::Todos { items: todos }).await;
         }
+        forecast::tell(self, Next::AsIs).await;
         for notice in self.agent.conversation.session.notices() {
             self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
         }

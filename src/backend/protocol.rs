@@ -362,6 +362,8 @@ pub enum TurnEnd {
     Refused,
     /// A hook said that everything is to stop.
     Stopped,
+    /// A budget is used up; `Event::Notice` said which.
+    Budget,
     /// An answer of a given shape was asked for, and none came that fits.
     NoAnswer,
 }

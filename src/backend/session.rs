@@ -13,6 +13,7 @@ mod folds;
 pub mod history;
 mod history_view;
 pub mod index;
+pub mod ledger;
 mod line;
 mod load;
 mod log;

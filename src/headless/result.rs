@@ -13,7 +13,7 @@ use crate::session::entry::not_undone;
 impl Run<'_> {
     /// Writes what the format says about the end of a prompt.
     pub(super) fn finish(&mut self, millis: u64) -> io::Result<()> {
-        let failed = !matches!(self.exit, Exit::Done | Exit::Refused | Exit::MaxTurns);
+        let failed = !matches!(self.exit, Exit::Done | Exit::Refused | Exit::MaxTurns | Exit::Budget);
         if let Some(text) = &self.failed {
             writeln!(self.err, "error: {text}")?;
         }
@@ -38,6 +38,7 @@ impl Run<'_> {
         }
         let subtype = match self.exit {
             Exit::MaxTurns => "error_max_turns",
+            Exit::Budget => "error_max_budget_usd",
             Exit::NoAnswer => "error_max_structured_output_retries",
             _ if failed => "error_during_execution",
             _ => "success",

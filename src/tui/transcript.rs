@@ -247,6 +247,7 @@ impl Transcript {
             TurnEnd::Done | TurnEnd::Failed => return self.answered(),
             TurnEnd::Interrupted => Note::Aside("interrupted".into()),
             TurnEnd::MaxTurns => Note::Aside("stopped: reached the limit of model calls".into()),
+            TurnEnd::Budget => Note::Aside("stopped: a budget is used up".into()),
             TurnEnd::Repeated => Note::Aside("stopped: the same call kept returning the same result".into()),
             TurnEnd::Stopped => Note::Aside("stopped by a hook".into()),
             TurnEnd::NoAnswer => Note::Aside("stopped: no answer fits the schema".into()),

@@ -2,12 +2,14 @@
 //!
 //! Each message is hashed once. A request costs a comparison of pointers for what it has in common with the one before.
 
+mod forecast;
 mod pieces;
 mod sent;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+pub use self::forecast::{Next, forecast};
 use self::pieces::Part;
 use self::sent::Content;
 use super::Model;

@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
-use super::Agent;
 use super::turn::Turn;
+use super::{Agent, budget, frozen};
+use crate::hooks::Occasion;
 use crate::message::{Message, Origin, Usage, tokens};
 use crate::protocol::{Delta, Event, Thinking, UsageInfo};
 use crate::provider::reply::Fold;
@@ -45,7 +46,8 @@ impl Turn<'_> {
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn sample(&mut self, request: Arc<Request>) -> Result<Sampled, session::Error> {
-        let Agent { prefix, conversation, model, .. } = &mut *self.agent;
+        let Agent { prefix, conversation, model, frozen, settings, tools, family, .. } = &mut *self.agent;
+        frozen.record(conversation, &request, || frozen::given(settings, tools, &family.definitions))?;
         let sent = prefix.sending(&request, &conversation.session, model);
         prefix.logged(conversation.append(EntryKind::Request(Arc::new(sent)))?);
         let mut attempt = 0;
@@ -165,7 +167,11 @@ impl Turn<'_> {
         let broke = self.agent.prefix.answered(&usage, &self.agent.model);
         if let Some(broke) = &broke {
             self.agent.conversation.append(EntryKind::CacheBroke(broke.clone()))?;
+            let told = serde_json::to_value(broke).unwrap_or_default();
+            let why = told["cause"]["why"].as_str().unwrap_or_default();
+            self.agent.fire(Occasion::cache_break(why, &told), self.mailbox, self.cancel).await?;
         }
+        budget::record(self.agent, Some(usage));
         let info = UsageInfo { cache: broke.map(Box::new), ..self.agent.usage_info() };
         self.mailbox.emit(Event::Usage(info)).await;
         Ok(())

@@ -84,6 +84,11 @@ impl Spending {
         replies.zip(self.turn.beside_cost).map(|(replies, beside)| replies + beside)
     }
 
+    /// What a request to a model cost that was in use.
+    pub(super) fn price(&self, model: &str, usage: &Usage) -> Option<f64> {
+        self.used.get(model)?.cost(usage)
+    }
+
     /// What the session cost; none where a model has no price.
     pub(super) fn session_cost(&self, session: &Session) -> Option<f64> {
         let usage = session.facts().usage_by_model().into_iter();

@@ -65,8 +65,7 @@ impl Turn<'_> {
         end
     }
 
-    /// Says why the turn failed. When nothing came of it, its prompts go back to the composer and leave the conversation:
-    /// they must not be typed twice, nor sent twice.
+    /// Says why the turn failed. Prompts of which nothing came leave the conversation and go back to the composer.
     async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String) {
         let advice =
             failure.advice(self.agent.conversation.presence).map(|advice| format!("; {advice}")).unwrap_or_default();

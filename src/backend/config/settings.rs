@@ -36,6 +36,8 @@ pub struct Config {
     pub permissions: Permissions,
     pub plan: Plan,
     pub tools: Tools,
+    #[serde(default)]
+    pub budget: Budget,
     pub compact: compact::Settings,
     pub features: compact::Features,
     /// Of all files together; `Loaded::hooks` hands them out with their sources.
@@ -103,6 +105,22 @@ impl Config {
 
 fn can_be_set(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+}
+
+/// `[budget]`, in dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Budget {
+    #[schemars(range(min = 0))]
+    pub request_usd: Option<f64>,
+    #[schemars(range(min = 0))]
+    pub turn_usd: Option<f64>,
+    #[schemars(range(min = 0))]
+    pub session_usd: Option<f64>,
+    #[schemars(range(min = 0))]
+    pub day_usd: Option<f64>,
+    #[schemars(range(min = 0))]
+    pub confirm_usd: Option<f64>,
 }
 
 /// `[permissions]`. The rules are handed out with their sources by `Loaded::rules`.

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use super::reports::{Look, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, lists, open, skills};
+use super::{Begin, Engine, Inbox, changes, forecast, lists, open, skills};
 use crate::agent::mailbox::Prompt;
+use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
 use crate::commands::Builtin;
 use crate::hooks::{EndReason, StartSource};
@@ -154,6 +155,7 @@ impl Engine {
                 let text = format!("The model is now `{}`.{}", model.name(), unknown.unwrap_or_default());
                 self.take_model(model).await;
                 self.tell(text).await;
+                forecast::tell(self, Next::AsIs).await;
             }
             Err(text) => self.fail(text).await,
         }
@@ -279,8 +281,14 @@ impl Engine {
         if self.agent.conversation.session.read_only() {
             return self.fail("This session is open read-only.").await;
         }
+        let before = info.level;
         self.set_thinking(level).await;
-        self.show(Report::Thinking(self.agent.thinking_info())).await;
+        let now = self.agent.thinking_info();
+        let changed = now.level != before;
+        self.show(Report::Thinking(now)).await;
+        if changed {
+            forecast::tell(self, Next::ThoughtAboutOtherwise).await;
+        }
     }
 
     async fn compact(&mut self, args: &str, inbox: &mut Inbox) {
@@ -304,6 +312,9 @@ impl Engine {
     }
 
     async fn summarize(&mut self, instructions: &str, inbox: &mut Inbox) {
+        if !forecast::confirmed(self, inbox).await {
+            return self.tell("Not compacted.").await;
+        }
         let mailbox = self.mailbox.clone();
         let cancel = mailbox.begin();
         let instructions = Some(instructions.trim().to_owned()).filter(|text| !text.is_empty());

@@ -150,6 +150,17 @@ pub struct CacheReport {
     pub usd: Option<f64>,
 }
 
+/// What the next request will cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    pub tokens: u64,
+    /// The provider has nothing of it in its cache.
+    pub cold: bool,
+    /// As things are, and with a warm cache; none without prices.
+    pub usd: Option<f64>,
+    pub warm_usd: Option<f64>,
+}
+
 /// Every break of the cache with its time, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Broken {

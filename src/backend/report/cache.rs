@@ -3,10 +3,12 @@
 use std::fmt::Write;
 
 use super::grouped;
-use crate::protocol::report::{Broken, CacheReport};
+use crate::protocol::report::{Broken, CacheReport, Forecast};
 use crate::session::entry::{By, CacheBreak, Cause};
 use crate::stdx::text::short;
 
+/// Tokens of a request that are worth a forecast.
+const WORTH: u64 = 20_000;
 /// Breaks that are listed, the newest ones.
 const LISTED: usize = 20;
 
@@ -95,12 +97,25 @@ fn time(seconds: u64) -> String {
     }
 }
 
-/// What stands under the table of `/cost`.
+/// What is worth knowing of the next request before it is sent: that all of it will be paid in full.
+pub fn forecast(forecast: &Forecast) -> Option<String> {
+    if !forecast.cold || forecast.tokens < WORTH {
+        return None;
+    }
+    let cost = match (forecast.usd, forecast.warm_usd) {
+        (Some(0.0), _) => return None,
+        (Some(usd), Some(warm)) => format!(": ≈ ${usd:.2} (warm: ${warm:.2})"),
+        _ => " (cost unknown)".into(),
+    };
+    Some(format!("next request: {} tokens, cache cold{cost}", short(forecast.tokens)))
+}
+
+/// The lines under the table of `/cost`.
 pub(super) fn summary(text: &mut String, cache: &CacheReport) {
     if cache.prompt == 0 || cache.read == 0 && cache.breaks == 0 {
         return;
     }
-    let _ = write!(text, "\n{} of {} input tokens came from the cache", grouped(cache.read), grouped(cache.prompt));
+    let _ = write!(text, "\n\n{} of {} input tokens came from the cache", grouped(cache.read), grouped(cache.prompt));
     match cache.breaks {
         0 => text.push_str("; nothing was written twice."),
         breaks => {

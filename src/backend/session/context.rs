@@ -192,6 +192,7 @@ impl Context {
             | EntryKind::PlanSlug { .. }
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
+            | EntryKind::Frozen(_)
             | EntryKind::Request(_)
             | EntryKind::CacheBroke(_)
             | EntryKind::Decided(_)

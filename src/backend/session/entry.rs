@@ -13,7 +13,7 @@ use crate::permission::Mode;
 use crate::thinking::Level;
 
 pub use self::decided::{Decided, Decider, Lasts, Matter};
-pub use self::request::{By, CacheBreak, Cause, Segment, Sent};
+pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
 
 /// Version that this program writes.
 pub const VERSION: u32 = 1;
@@ -199,6 +199,8 @@ pub enum EntryKind {
         model: String,
         usage: Usage,
     },
+    /// What every request begins with from here on, also after a resume.
+    Frozen(Arc<Frozen>),
     /// A request of the conversation is about to be sent.
     Request(Arc<Sent>),
     /// Its answer was dearer than it should have been.

@@ -80,7 +80,7 @@ impl Folds {
                 Said::Tag
             }
             Tag::Prompt if self.facts.has_prompt() => Said::Tag,
-            Tag::Part | Tag::Discarded | Tag::Request => Said::Tag,
+            Tag::Part | Tag::Discarded | Tag::Request | Tag::Frozen => Said::Tag,
             Tag::Prompt | Tag::TurnStarted | Tag::TurnEnded | Tag::Projected | Tag::Other => {
                 parsed = line::parse(bytes)?;
                 Said::Entry(&parsed)

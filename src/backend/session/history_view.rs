@@ -243,6 +243,7 @@ impl Screen {
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
             | EntryKind::AgentStarted { .. }
+            | EntryKind::Frozen(_)
             | EntryKind::Request(_)
             | EntryKind::CacheBroke(_)
             | EntryKind::Unknown => {}

@@ -30,10 +30,12 @@ pub(super) enum Tag {
     Other,
     /// Of use to the next request alone.
     Request,
+    /// What requests begin with.
+    Frozen,
 }
 
 impl Tag {
-    const ALL: [Tag; 11] = [
+    const ALL: [Tag; 12] = [
         Tag::Prompt,
         Tag::Reply,
         Tag::Results,
@@ -45,6 +47,7 @@ impl Tag {
         Tag::Projected,
         Tag::Other,
         Tag::Request,
+        Tag::Frozen,
     ];
 
     /// As the index of a log writes it.
@@ -64,6 +67,7 @@ impl Tag {
             EntryKind::TurnStarted => Tag::TurnStarted,
             EntryKind::TurnEnded { .. } => Tag::TurnEnded,
             EntryKind::Request(_) => Tag::Request,
+            EntryKind::Frozen(_) => Tag::Frozen,
             EntryKind::ToolResultsCleared { .. }
             | EntryKind::ToolResultsArchived { .. }
             | EntryKind::BlocksClipped { .. }
@@ -182,6 +186,7 @@ fn tag_of(kind: &str, rest: &[u8]) -> Option<Tag> {
         "turn_started" => Tag::TurnStarted,
         "turn_ended" => Tag::TurnEnded,
         "request" => Tag::Request,
+        "frozen" => Tag::Frozen,
         "tool_results_cleared"
         | "tool_results_archived"
         | "blocks_clipped"

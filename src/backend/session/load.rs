@@ -99,7 +99,7 @@ pub(super) fn project(path: &Path, lines: &[Line], timeline: &Timeline, cwd: Pat
     let wanted = |(line, replaced): (&Line, &bool)| match line.tag {
         Tag::Part => !replaced,
         Tag::Prompt | Tag::Reply | Tag::Results | Tag::Message | Tag::Projected => true,
-        Tag::TurnStarted | Tag::TurnEnded | Tag::Discarded | Tag::Request | Tag::Other => false,
+        Tag::TurnStarted | Tag::TurnEnded | Tag::Discarded | Tag::Request | Tag::Frozen | Tag::Other => false,
     };
     let read: Vec<Line> = entries.iter().zip(&replaced).filter(|pair| wanted(*pair)).map(|(line, _)| *line).collect();
     let mut parsed = parse_all(path, &read)?.into_iter();
@@ -158,7 +158,7 @@ fn replaced_parts(lines: &[Line], entries: &[usize]) -> Vec<bool> {
             Tag::Reply | Tag::Discarded => gone = true,
             Tag::TurnStarted | Tag::TurnEnded | Tag::Projected => gone = false,
             Tag::Part => replaced[at] = gone,
-            Tag::Prompt | Tag::Results | Tag::Message | Tag::Request | Tag::Other => {}
+            Tag::Prompt | Tag::Results | Tag::Message | Tag::Request | Tag::Frozen | Tag::Other => {}
         }
     }
     replaced

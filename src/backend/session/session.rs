@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::context::Context;
-use super::entry::{Entry, EntryKind, Header, Sent, Seq, VERSION};
+use super::entry::{Entry, EntryKind, Frozen, Header, Sent, Seq, VERSION};
 use super::error::Error;
 use super::facts::Facts;
 use super::files::Files;
@@ -178,6 +178,26 @@ impl Session {
     /// The time by the session's own clock.
     pub fn time(&self) -> SystemTime {
         (self.clock)()
+    }
+
+    /// What requests begin with, as the log has it last, and its entry. Reads that line alone.
+    pub fn frozen(&self) -> Option<(Seq, Arc<Frozen>)> {
+        let line = self.folds.lines.iter().filter(|line| line.tag == Tag::Frozen).last()?;
+        match self.entry(line.seq)?.kind {
+            EntryKind::Frozen(frozen) => Some((line.seq, frozen)),
+            _ => None,
+        }
+    }
+
+    /// The last request that the log tells of, with its time. Reads that line alone.
+    pub fn last_request(&self) -> Option<(SystemTime, Arc<Sent>)> {
+        let line = self.folds.lines.iter().filter(|line| line.tag == Tag::Request).last()?;
+        match self.entry(line.seq)? {
+            Entry { ts, kind: EntryKind::Request(sent), .. } => {
+                Some((ts.parse::<jiff::Timestamp>().ok().map(SystemTime::from)?, sent))
+            }
+            _ => None,
+        }
     }
 
     /// The requests that the log tells of, oldest first, with their times. Reads their lines alone.

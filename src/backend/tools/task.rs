@@ -162,6 +162,7 @@ pub fn output(report: Report) -> Output {
         TurnEnd::MaxTurns => {
             (Outcome::Error, format!("The agent reached its limit of model calls; its work is incomplete.{last}"))
         }
+        TurnEnd::Budget => (Outcome::Error, format!("The agent stopped because a budget is used up.{last}")),
         TurnEnd::Stopped => (Outcome::Error, format!("A hook stopped the agent.{last}")),
         TurnEnd::NoAnswer => (Outcome::Error, format!("The agent gave no answer that fits its schema.{last}")),
         TurnEnd::Repeated => (Outcome::Error, format!("The agent was stopped because it was going in circles.{last}")),

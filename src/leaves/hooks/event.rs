@@ -23,11 +23,12 @@ pub enum Event {
     SubagentStart,
     SubagentStop,
     Notification,
+    CacheBreak,
 }
 
 impl Event {
     /// Every event, in the order in which help texts list them.
-    pub const ALL: [Event; 13] = [
+    pub const ALL: [Event; 14] = [
         Event::PreToolUse,
         Event::PostToolUse,
         Event::PostToolUseFailure,
@@ -41,6 +42,7 @@ impl Event {
         Event::SubagentStart,
         Event::SubagentStop,
         Event::Notification,
+        Event::CacheBreak,
     ];
 
     /// Whether it is something that happens to one call of a tool.
@@ -64,6 +66,7 @@ impl Event {
             Event::SubagentStart => "SubagentStart",
             Event::SubagentStop => "SubagentStop",
             Event::Notification => "Notification",
+            Event::CacheBreak => "CacheBreak",
         }
     }
 
@@ -91,7 +94,8 @@ impl Event {
             | Event::SessionEnd
             | Event::PostCompact
             | Event::SubagentStart
-            | Event::Notification => false,
+            | Event::Notification
+            | Event::CacheBreak => false,
         }
     }
 }
@@ -182,6 +186,11 @@ impl Occasion {
     pub fn post_compact(trigger: Trigger, tier: &str, before: u64, after: u64) -> Occasion {
         let fields = json!({ "trigger": trigger.name(), "tier": tier, "tokens_before": before, "tokens_after": after });
         Occasion::new(Event::PostCompact, Some(trigger.name()), fields)
+    }
+
+    /// Tokens that the provider had in its cache were paid for again. `broke` says how many and why.
+    pub fn cache_break(why: &str, broke: &Value) -> Occasion {
+        Occasion::new(Event::CacheBreak, Some(why), json!({ "cache_break": broke }))
     }
 
     /// The agent has nothing more to do. `active`: it already continued once because a hook said so.

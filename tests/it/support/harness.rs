@@ -38,6 +38,7 @@ pub(crate) struct Harness {
     thinking: Option<cocode::thinking::Override>,
     presence: Presence,
     clocks: Clocks,
+    system: Option<String>,
 }
 
 /// What came of it.
@@ -68,6 +69,7 @@ impl Harness {
             thinking: None,
             presence: Presence::Attended,
             clocks: Clocks::real(),
+            system: None,
         }
     }
 
@@ -146,6 +148,12 @@ impl Harness {
         self
     }
 
+    /// `--system-prompt`.
+    pub(crate) fn system(mut self, text: &str) -> Harness {
+        self.system = Some(text.into());
+        self
+    }
+
     /// What time it is.
     pub(crate) fn clock(mut self, wall: fn() -> std::time::SystemTime) -> Harness {
         self.clocks.wall = wall;
@@ -214,7 +222,7 @@ impl Harness {
             script,
             mode: self.mode,
             thinking: self.thinking,
-            system: None,
+            system: self.system.clone(),
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,

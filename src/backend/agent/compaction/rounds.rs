@@ -12,7 +12,7 @@ use super::tiers::{self, Attempt, Wish};
 use super::{millis, tell_cleared};
 use crate::agent::dispatch::{Confined, Nobody, Runner};
 use crate::agent::turn::Turn;
-use crate::agent::{Agent, Failure, side_request};
+use crate::agent::{Agent, Failure, budget, side_request};
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::compact::{Step, Summarized, Summary, Surroundings, apply, digest, excerpt, receipt, trim};
 use crate::message::tokens::{self, Load};
@@ -32,7 +32,14 @@ impl Turn<'_> {
     /// # Errors
     /// The log cannot be written, or compaction is switched off and the request does not fit.
     pub(in crate::agent) async fn make_room(&mut self) -> Result<Option<TurnEnd>, Failure> {
-        let Agent { compaction, system, tool_specs, .. } = &mut *self.agent;
+        if budget::exhausted(self.agent, self.mailbox).await {
+            return Ok(Some(TurnEnd::Budget));
+        }
+        let agent = &mut *self.agent;
+        if agent.frozen.outdated(&agent.conversation.session, &agent.toolbox.specs()) {
+            (agent.system, agent.tool_specs) = (agent.frozen.own.clone(), agent.toolbox.specs());
+        }
+        let Agent { compaction, system, tool_specs, .. } = agent;
         compaction.weigh_overhead(system, tool_specs);
         compaction.driver.prepare();
         loop {

@@ -50,7 +50,7 @@ fn model(id: &str, route: &str) -> Model {
     Model { provider, provider_name: "anthropic".into(), id: id.into(), spec }
 }
 
-/// The segments of a request, put together anew: bytes, whether they end a block, and whether a breakpoint follows.
+/// The segments of a request, put together once more: bytes, whether they end a block, and whether a breakpoint follows.
 fn parts(request: &Request) -> Vec<(Vec<u8>, bool, bool)> {
     let thinking = if request.thinking == Thinking::Unset { String::new() } else { format!("{:?}", request.thinking) };
     let mut parts = vec![

@@ -1,8 +1,20 @@
 //! What the log keeps of a request for the provider's cache: its segments, and what became of those that were cached.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::Seq;
+use crate::provider::ToolSpec;
+
+/// The start of every request of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// A hash of what the user asked for in it.
+    pub given: String,
+    pub system: Arc<str>,
+    pub tools: Arc<[ToolSpec]>,
+}
 
 /// A request that is about to be sent, told as the difference to the one before it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

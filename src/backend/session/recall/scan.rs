@@ -159,7 +159,7 @@ impl Scanned {
                 }
                 return;
             }
-            Tag::Part | Tag::Discarded | Tag::TurnStarted | Tag::TurnEnded | Tag::Request => return,
+            Tag::Part | Tag::Discarded | Tag::TurnStarted | Tag::TurnEnded | Tag::Request | Tag::Frozen => return,
             Tag::Reply | Tag::Results | Tag::Message | Tag::Projected => {}
         }
         self.lines += 1;
