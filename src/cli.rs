@@ -1,5 +1,6 @@
 //! The command line: what may be typed, as a configuration layer and as a `Start`.
 
+mod find;
 mod skills;
 mod subcommand;
 

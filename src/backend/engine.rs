@@ -251,6 +251,7 @@ impl Engine {
                     self.look().listed(what, &mailbox);
                 }
             }
+            Op::Find { words } => lists::find(&self.setup, words, &self.mailbox),
             Op::StoreKey { provider, key } => {
                 let mailbox = self.mailbox.clone();
                 self.look().store_key(&provider, &key, &mailbox).await;

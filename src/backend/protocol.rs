@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::review::{Hunk, Judged, Reviewed, Scope, Span, Verdict};
 pub use self::rows::{
-    Access, AgentLog, Changes, Earlier, MemoryRow, ModelList, ModelRow, Part, PromptRow, ProviderRow, Queued, RuleRow,
-    SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
+    Access, AgentLog, Changes, Earlier, FoundList, FoundRow, MemoryRow, ModelList, ModelRow, Part, PromptRow,
+    ProviderRow, Queued, RuleRow, SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
 };
 use crate::commands::report::SkillRow;
 use crate::commands::{Builtin, Registry};
@@ -113,6 +113,10 @@ pub enum Op {
     List {
         what: ListKind,
     },
+    /// Searches all sessions; `Listed::Found` brings what has the words.
+    Find {
+        words: String,
+    },
     /// Asks for what a sub-agent of this session did, by its id; `Listed::Agent` brings it.
     Agent {
         id: String,
@@ -157,6 +161,7 @@ impl Op {
 #[serde(tag = "what", content = "rows", rename_all = "snake_case")]
 pub enum Listed {
     Sessions(Vec<SessionRow>),
+    Found(FoundList),
     Models(ModelList),
     Settings(SettingList),
     Rules(Vec<RuleRow>),

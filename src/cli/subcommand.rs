@@ -1,10 +1,11 @@
-//! The subcommands that need no engine: `config`, `doctor`, `skills`, `completions`.
+//! The subcommands that need no engine: `config`, `doctor`, `skills`, `find`, `completions`.
 
 use std::io::{self, Write};
 
 use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
 
+use super::find::{self, Find};
 use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
@@ -26,6 +27,8 @@ pub enum Own {
     /// List, check and create skills
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// Search all sessions
+    Find(Find),
     /// Print a completion script
     Completions { shell: Shell },
 }
@@ -63,6 +66,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             }
             Ok(u8::from(findings.iter().any(|finding| finding.state == State::Bad)))
         }
+        Own::Find(find) => find::run(find, here, out, err),
         Own::Skills(command) => skills::run(command, here, out, err),
         Own::Completions { shell } => {
             let mut script = Vec::new();

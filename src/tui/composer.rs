@@ -195,6 +195,11 @@ impl Composer {
         self.look_around(commands)
     }
 
+    /// Puts a quotation before what is written next.
+    pub fn quote(&mut self, text: &str) {
+        self.editor.insert(&format!("> {text}\n\n"));
+    }
+
     /// Takes a key of a text that came in one go, where it would open or run a shell line: nobody may have read it. False
     /// when it is a key like any other.
     pub fn written(&mut self, key: KeyEvent) -> bool {

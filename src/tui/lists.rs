@@ -24,6 +24,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<E
             return vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("test {line}")))];
         }
         picker::Outcome::StoreKey { provider, key } => return vec![Effect::Send(Op::StoreKey { provider, key })],
+        picker::Outcome::Find(words) => return vec![Effect::Send(Op::Find { words })],
         picker::Outcome::FindServer => return vec![Effect::Send(Op::FindServer)],
         picker::Outcome::Set { key, value, place } => return vec![Effect::Send(Op::Set { key, value, place })],
         picker::Outcome::Chosen(choice) => choice,
@@ -40,6 +41,10 @@ pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
     };
     match choice {
         Choice::Session(session) => vec![Effect::Send(Op::builtin(Builtin::Resume, session))],
+        Choice::Quote(text) => {
+            app.composer.quote(&text);
+            Vec::new()
+        }
         Choice::Model(model) => vec![Effect::Send(Op::builtin(Builtin::Model, model))],
         Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
         Choice::File(path) => vec![Effect::EditFile(path)],
@@ -47,9 +52,12 @@ pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
             vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("revoke {rule}")))]
         }
         // The list itself does these.
-        Choice::Key { .. } | Choice::FindServer | Choice::Setting(_) | Choice::Value { .. } | Choice::Stay(_) => {
-            Vec::new()
-        }
+        Choice::Found(_)
+        | Choice::Key { .. }
+        | Choice::FindServer
+        | Choice::Setting(_)
+        | Choice::Value { .. }
+        | Choice::Stay(_) => Vec::new(),
         Choice::Prompt(_) | Choice::Rule(_) | Choice::Nothing => Vec::new(),
     }
 }

@@ -339,6 +339,7 @@ fn paste(app: &mut App, text: &str, image: Option<Picture>, now: Instant) -> Vec
     }
     if let Some(picker) = &mut app.picker {
         picker.paste(text);
+        effects.extend(picker.sought().map(|words| Effect::Send(Op::Find { words })));
         return effects;
     }
     let reaction = app.composer.paste(text, image, &app.options.commands);
@@ -479,6 +480,10 @@ pub(super) fn command(
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();
             list(app, ListKind::Memory)
+        }
+        (Server::List(ListKind::Found), words) => {
+            app.picker = Some(Picker::finding(words));
+            vec![Effect::Send(Op::Find { words: words.to_owned() })]
         }
         (Server::List(ListKind::Prompts), "") => {
             app.picker = Some(Picker::prompts(&app.prompts));

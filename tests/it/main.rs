@@ -49,6 +49,8 @@ mod doors;
 mod earlier;
 /// Between turns: start, session commands, lists, exit.
 mod engine;
+/// Words in all sessions: `cocode find` and `/find`.
+mod find;
 /// Hostile output does not make the program slow or large.
 mod floods;
 /// A first day: what is given on the command line, and what the last screen says.

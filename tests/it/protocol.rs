@@ -63,6 +63,7 @@ fn ops() {
         Op::Set { key: "tui.theme".into(), value: Some("dark".into()), place: SettingPlace::User },
         Op::Set { key: "tui.theme".into(), value: None, place: SettingPlace::Project },
         Op::FindServer,
+        Op::Find { words: "heron port".into() },
         Op::List { what: ListKind::Sessions },
         Op::Agent { id: "a1".into() },
         Op::Earlier { part: Part::Before(7) },

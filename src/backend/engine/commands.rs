@@ -67,7 +67,9 @@ impl Engine {
             Builtin::Config => self.configure(args).await,
             Builtin::Plan => self.plan(args, inbox).await,
             Builtin::Skills => self.skills(args).await,
-            Builtin::Copy | Builtin::Vim | Builtin::Exit => self.fail(format!("/{name} needs a terminal")).await,
+            Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
+                self.fail(format!("/{name} needs a terminal")).await
+            }
             // They only look, whatever is said behind them.
             Builtin::Help
             | Builtin::Context

@@ -201,6 +201,10 @@ impl Inbox {
                     None => self.held.push_back(op),
                 }
             }
+            Op::Find { words } => match look {
+                Some(look) => lists::find(look.setup, words, &mailbox),
+                None => self.held.push_back(Op::Find { words }),
+            },
             Op::StoreKey { provider, key } => match look {
                 Some(look) => look.store_key(&provider, &key, &mailbox).await,
                 None => self.held.push_back(Op::StoreKey { provider, key }),

@@ -1,13 +1,17 @@
 //! Lists for pickers.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Setup;
 use crate::agent::Snapshot;
 use crate::agent::mailbox::Mailbox;
 use crate::permission::{Entry, RuleSet, Source};
-use crate::protocol::{AgentLog, Earlier, Event, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow};
+use crate::protocol::{
+    AgentLog, Earlier, Event, FoundList, FoundRow, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow,
+};
+use crate::session::recall::{self, Hit, Terms};
 use crate::session::{self, Session, Transcripts, index};
 
 /// Most prompts that a front end gets to search in.
@@ -78,6 +82,39 @@ pub(super) fn prompts(session: &Session) -> Vec<PromptRow> {
         changed_files: prompt.changed_files,
     };
     prompts.into_iter().map(row).collect()
+}
+
+/// Places that a search of all sessions shows.
+const FOUND: usize = 40;
+
+/// Searches all sessions beside what else is done, and tells the front ends.
+pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
+    let (home, project, now) = (setup.paths.home.clone(), setup.project.clone(), (setup.clocks.wall)());
+    let mailbox = Arc::clone(mailbox);
+    tokio::spawn(async move {
+        let asked = words.clone();
+        let look = move || match words.trim().is_empty() {
+            true => Ok(Vec::new()),
+            false => recall::sessions(&home, |_| true, &Terms::new(&words, None)?, FOUND).map_err(|e| e.to_string()),
+        };
+        let hits = tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()));
+        let row = |Hit { session, place }: Hit| {
+            let when = index::ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(session.changed_ms));
+            let tool = place.tool.map(|tool| format!(" of {tool}")).unwrap_or_default();
+            FoundRow {
+                detail: format!("{} · {when}", session.title.as_deref().unwrap_or("untitled")),
+                place: format!("turn {} · {}{tool}", place.turn, place.kind.name()),
+                folder: Some(session.cwd).filter(|folder| *folder != project),
+                session: session.id,
+                text: place.excerpt,
+            }
+        };
+        let list = match hits {
+            Ok(hits) => FoundList { words: asked, rows: hits.into_iter().map(row).collect(), problem: None },
+            Err(problem) => FoundList { words: asked, rows: Vec::new(), problem: Some(problem) },
+        };
+        mailbox.emit(Event::Listed(Listed::Found(list))).await;
+    });
 }
 
 /// The sessions of the folder but for one, newest first.

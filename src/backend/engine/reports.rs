@@ -14,7 +14,7 @@ use crate::config::Loaded;
 use crate::message::Usage;
 use crate::permission::Decision;
 use crate::protocol::report::{Broken, CacheReport, Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
-use crate::protocol::{Changes, Event, Listed, ModelList, SettingList, Word};
+use crate::protocol::{Changes, Event, FoundList, Listed, ModelList, SettingList, Word};
 use crate::provider::key::Secret;
 use crate::session::Session;
 
@@ -167,6 +167,7 @@ impl<'a> Look<'a> {
         Some(match (what, &self.session) {
             (ListKind::Sessions, Reading::Own(session)) => self.sessions(session.id()),
             (ListKind::Sessions, Reading::Log(id)) => self.sessions(id),
+            (ListKind::Found, _) => Listed::Found(FoundList::default()),
             (ListKind::Models, _) => Listed::Models(self.models.list(&self.agent.model)),
             (ListKind::Settings, _) => {
                 Listed::Settings(SettingList { rows: settings::rows(self.setup, self.loaded), word: None })

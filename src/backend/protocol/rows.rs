@@ -18,6 +18,32 @@ pub struct SessionRow {
     pub detail: String,
 }
 
+/// What was found in all sessions, the best first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FoundList {
+    /// What was asked for: an answer to other words comes too late.
+    pub words: String,
+    pub rows: Vec<FoundRow>,
+    /// What is wrong with the words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A place in a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FoundRow {
+    pub session: String,
+    /// Around the words, in one line.
+    pub text: String,
+    /// For people: `fix the parser · 2 days ago`.
+    pub detail: String,
+    /// For people: `turn 3 · prompt`.
+    pub place: String,
+    /// Where the session was started, if that is elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRow {
     pub path: PathBuf,

@@ -5,6 +5,7 @@
 
 mod piece;
 mod scan;
+mod sessions;
 mod terms;
 
 use std::collections::HashMap;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use self::piece::tool_of;
 pub use self::piece::{Kind, Piece, pieces};
 use self::scan::{Candidate, Scanned, scan};
+pub use self::sessions::{Hit, sessions};
 pub use self::terms::Terms;
 use super::entry::Seq;
 use super::line;
@@ -56,7 +58,7 @@ pub struct Found {
 
 /// Searches logs, those that cannot be read left out.
 pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
-    let scans: Vec<Scanned> = logs.iter().map(|log| scan(log, query).unwrap_or_default()).collect();
+    let scans = scan::all(logs, query);
     let mut seen = vec![0; query.terms()];
     let all: usize = scans.iter().map(|scan| scan.lines).sum();
     for (term, lines) in scans.iter().flat_map(|scan| scan.of_term.iter().enumerate()) {

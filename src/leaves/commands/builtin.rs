@@ -12,6 +12,7 @@ pub enum Builtin {
     Thinking,
     Permissions,
     Resume,
+    Find,
     Rename,
     Rewind,
     Undo,
@@ -59,6 +60,8 @@ pub enum Screen {
 #[serde(rename_all = "snake_case")]
 pub enum ListKind {
     Sessions,
+    /// Places in all sessions that have words.
+    Found,
     Models,
     /// Every setting with its source.
     Settings,
@@ -104,7 +107,7 @@ impl Builtin {
     pub const GROUPS: [(&str, &[Builtin]); 5] = {
         use Builtin::*;
         [
-            ("Session", &[Clear, Resume, Rename, Export, Copy, Status, Cost, Exit]),
+            ("Session", &[Clear, Resume, Find, Rename, Export, Copy, Status, Cost, Exit]),
             ("Context", &[Context, Compact, Memory, Todos]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
             ("Model and settings", &[Model, Thinking, Permissions, Config, Vim, Skills, Agents, Hooks]),
@@ -232,6 +235,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .also(&["continue"])
             .list(ListKind::Sessions)
             .terminal(),
+        Row::new(Find, "find", "Search all sessions").hint("[words]").list(ListKind::Found).terminal(),
         Row::new(Rename, "rename", "Rename the session").hint("title"),
         Row::new(Rewind, "rewind", "Rewind to an earlier message: conversation, files, or both")
             .list(ListKind::Prompts)

@@ -10,7 +10,7 @@ use nucleo_matcher::Config;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::entry::Entry;
-use crate::protocol::{ListKind, Listed, RewindWhat, SettingKind, SettingPlace, SettingRow, Word};
+use crate::protocol::{FoundRow, ListKind, Listed, RewindWhat, SettingKind, SettingPlace, SettingRow, Word};
 use crate::provider::key::Secret;
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
@@ -23,6 +23,10 @@ const KEY: usize = 20;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     Session(String),
+    /// A place in one.
+    Found(Box<FoundRow>),
+    /// What is quoted into the prompt.
+    Quote(String),
     Model(String),
     /// A provider that wants a key.
     Key {
@@ -93,6 +97,8 @@ pub enum Outcome {
     },
     /// Look for a local server; the list stays open.
     FindServer,
+    /// Search all sessions; the list stays open.
+    Find(String),
     /// Change a setting, or take the change back; the list stays open.
     Set {
         key: String,
@@ -162,6 +168,7 @@ impl Picker {
     pub fn waiting(kind: ListKind) -> Picker {
         let title = match kind {
             ListKind::Sessions => "Resume which session?",
+            ListKind::Found => "Search all sessions",
             ListKind::Models => "Which model?",
             ListKind::Settings => "Settings",
             ListKind::Rules => "Permission rules",
@@ -178,6 +185,18 @@ impl Picker {
         let item = |(seq, text): &(Seq, String)| Item::new(text, "", Choice::Prompt(*seq));
         let items = prompts.iter().rev().map(item).collect();
         Picker { kind: Some(ListKind::Prompts), ..Picker::new("Rewind to before which prompt?", None, items) }
+    }
+
+    /// Opens the search of all sessions with these words.
+    pub fn finding(words: &str) -> Picker {
+        let mut picker = Picker::waiting(ListKind::Found);
+        picker.filter.insert(words);
+        picker
+    }
+
+    /// The words that all sessions are searched for.
+    pub fn sought(&self) -> Option<String> {
+        (self.kind == Some(ListKind::Found)).then(|| self.filter.text().to_owned())
     }
 
     /// What row `number`, counted from 1, stands for.
@@ -234,6 +253,10 @@ impl Picker {
 
     /// Takes the gathered rows, when they are those of this list; a list that is open already keeps its place.
     pub fn listed(&mut self, listed: Listed) {
+        // Words that were typed since have an answer of their own.
+        if matches!(&listed, Listed::Found(found) if found.words != self.filter.text()) {
+            return;
+        }
         let Some((kind, items, word)) = items::of(listed).filter(|(kind, ..)| self.kind == Some(*kind)) else { return };
         let before = self.selected_item().map(|item| (item.label.clone(), item.choice.clone()));
         let first = self.wait.take().is_some();
@@ -299,6 +322,12 @@ impl Picker {
             }
             None => {}
         }
+        if self.kind == Some(ListKind::Found)
+            && key.code == KeyCode::Tab
+            && let Some(Choice::Found(row)) = self.selected_item().map(|item| &item.choice)
+        {
+            return Outcome::Chosen(Choice::Quote(row.text.clone()));
+        }
         let most = self.shown.len();
         let moved = std::mem::replace(&mut self.moved, false);
         match key.code {
@@ -330,6 +359,9 @@ impl Picker {
             return Outcome::Ignored;
         }
         self.word = None;
+        if let Some(words) = self.sought() {
+            return Outcome::Find(words);
+        }
         self.refilter();
         Outcome::Open
     }
@@ -372,6 +404,13 @@ impl Picker {
                 self.over = Some(Over::Entry(Box::new(Entry::key_of(&provider, &title))))
             }
             Choice::FindServer => return self.doing(Outcome::FindServer),
+            Choice::Found(row) => match &row.folder {
+                None => return Outcome::Chosen(Choice::Session(row.session)),
+                Some(folder) => {
+                    let text = format!("in {}: run cocode -r {} there", folder.display(), row.session);
+                    self.word = Some(Word::Failed { text });
+                }
+            },
             Choice::Stay(why) => self.word = Some(Word::Failed { text: why }),
             Choice::Setting(row) => match &row.kind {
                 SettingKind::Switch => {
@@ -432,6 +471,11 @@ impl Picker {
     }
 
     fn rank(&mut self) {
+        // These were searched for their words, and the best come first.
+        if self.kind == Some(ListKind::Found) {
+            self.shown = (0..self.items.len()).collect();
+            return;
+        }
         let text = |item: &Item| match item.words.is_empty() {
             true => format!("{} {}", item.label, item.detail),
             false => item.words.clone(),

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::piece::Kind;
 use super::terms::Terms;
@@ -91,6 +91,23 @@ impl Scanned {
         self.of_term.iter_mut().zip(other.of_term).for_each(|(mine, more)| *mine += more);
         self
     }
+}
+
+/// Looks through logs, several at a time; one that cannot be read says nothing.
+pub(super) fn all(logs: &[PathBuf], query: &Terms) -> Vec<Scanned> {
+    let each = |logs: &[PathBuf]| logs.iter().map(|log| scan(log, query).unwrap_or_default()).collect::<Vec<_>>();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    if logs.len() < 2 || threads == 1 {
+        return each(logs);
+    }
+    std::thread::scope(|scope| {
+        let shares = logs.chunks(logs.len().div_ceil(threads));
+        let running: Vec<_> = shares.map(|share| scope.spawn(move || each(share))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<Scanned>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().flat_map(join).collect()
+    })
 }
 
 /// Looks through a log.

@@ -27,6 +27,8 @@ impl Picker {
             Some(Over::Values(values)) => return values.height(width, most, theme),
             // The height does not follow the filter: a list that jumps is hard to read.
             None if self.wait.is_some() => 8,
+            // Room for the text of the selected row.
+            None if self.kind == Some(ListKind::Found) => self.items.len().clamp(5, ROWS),
             None => self.items.len().clamp(1, ROWS),
         };
         let head = if self.beside(usize::from(width)) { 2 } else { 3 };
@@ -51,6 +53,14 @@ impl Picker {
             Some(Choice::Setting(row)) if self.explains => {
                 let rows = paint::fold(&row.meaning(), width.saturating_sub(2).max(1)).into_iter().take(MEANING);
                 rows.map(|row| Line::styled(format!("  {row}"), theme.dim)).collect()
+            }
+            Some(Choice::Found(row)) => {
+                let folder = row.folder.as_ref().map(|folder| format!(" · {}", folder.display())).unwrap_or_default();
+                let room = width.saturating_sub(2).max(1);
+                let head =
+                    Line::styled(format!("  {}", paint::cut(&format!("{}{folder}", row.place), room)), theme.dim);
+                let text = paint::fold(&row.text, room).into_iter().take(MEANING - 1);
+                std::iter::once(head).chain(text.map(|row| Line::styled(format!("  {row}"), theme.text))).collect()
             }
             Some(Choice::Value { .. }) if self.preview().is_some() => sample(theme),
             _ => Vec::new(),
@@ -138,6 +148,7 @@ impl Picker {
             Some(ListKind::Settings) => {
                 vec!["type to filter", "↑↓ move", "Space change", "? what it means", "Esc close"]
             }
+            Some(ListKind::Found) => vec!["type words", "↑↓ move", "Enter resume", "Tab quote", "Esc close"],
             _ => vec!["type to filter", "↑↓ Enter choose", "Esc close"],
         }
     }
@@ -146,6 +157,8 @@ impl Picker {
     fn nothing(&self) -> &'static str {
         match self.kind {
             _ if !self.items.is_empty() => "nothing matches",
+            Some(ListKind::Found) if self.filter.is_empty() => "type words that were used in any session",
+            Some(ListKind::Found) => "nothing found",
             Some(ListKind::Sessions) => "no earlier sessions in this folder",
             Some(ListKind::Rules) => "no rules yet: anything not known to be read-only asks",
             Some(ListKind::Prompts) => "no prompts yet",

@@ -4,7 +4,7 @@ use super::{Choice, Item};
 use crate::commands::report::SkillRow;
 use crate::permission::Behavior;
 use crate::protocol::{
-    Access, ListKind, Listed, MemoryRow, ModelRow, ProviderRow, RuleRow, SessionRow, SettingRow, Word,
+    Access, FoundRow, ListKind, Listed, MemoryRow, ModelRow, ProviderRow, RuleRow, SessionRow, SettingRow, Word,
 };
 use crate::report;
 
@@ -12,6 +12,10 @@ use crate::report;
 pub(super) fn of(listed: Listed) -> Option<(ListKind, Vec<Item>, Option<Word>)> {
     let (kind, items) = match listed {
         Listed::Sessions(rows) => (ListKind::Sessions, rows.into_iter().map(session).collect()),
+        Listed::Found(list) => {
+            let word = list.problem.map(|text| Word::Failed { text });
+            return Some((ListKind::Found, list.rows.into_iter().map(found).collect(), word));
+        }
         Listed::Models(list) => {
             return Some((ListKind::Models, list.providers.into_iter().flat_map(provider).collect(), list.word));
         }
@@ -31,6 +35,10 @@ pub(super) fn of(listed: Listed) -> Option<(ListKind, Vec<Item>, Option<Word>)> 
 
 fn session(row: SessionRow) -> Item {
     Item::new(row.title, row.detail, Choice::Session(row.id))
+}
+
+fn found(row: FoundRow) -> Item {
+    Item::new(row.text.clone(), row.detail.clone(), Choice::Found(Box::new(row)))
 }
 
 /// A provider and below it its models.
