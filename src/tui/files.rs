@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 use nucleo_matcher::Config;
 
 use super::popup;
+use crate::stdx::regular::has_plain_ignores;
 
 /// Most entries that are kept of a folder tree.
 const MOST: usize = 200_000;
@@ -70,7 +71,15 @@ impl Files {
 }
 
 fn list(root: &Path) -> Vec<String> {
-    let walk = WalkBuilder::new(root).hidden(false).filter_entry(|entry| entry.file_name() != ".git").build();
+    let mut walker = WalkBuilder::new(root);
+    if !root.ancestors().all(has_plain_ignores) {
+        walker.parents(false).ignore(false).git_ignore(false).git_exclude(false);
+    }
+    let enters = |entry: &DirEntry| {
+        entry.file_name() != ".git"
+            && (!entry.file_type().is_some_and(|kind| kind.is_dir()) || has_plain_ignores(entry.path()))
+    };
+    let walk = walker.hidden(false).filter_entry(enters).build();
     let mut paths: Vec<String> = walk
         .filter_map(Result::ok)
         .filter_map(|entry| {

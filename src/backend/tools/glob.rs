@@ -88,7 +88,7 @@ fn find(root: &Path, pattern: &str, cwd: &Path, sight: &Sight, stop: &Stop) -> R
     let mut walker = search::walker(root);
     // Who names a hidden file means it.
     let hidden = pattern.split('/').any(|part| part.starts_with('.'));
-    walker.hidden(!hidden).filter_entry(|entry| entry.file_name() != ".git");
+    walker.hidden(!hidden);
     let (found, paths) = mpsc::channel();
     search::files(&walker, sight, stop, || {
         let (found, matcher) = (found.clone(), matcher.clone());

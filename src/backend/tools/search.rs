@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use ignore::{WalkBuilder, WalkState};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::permission::{Permit, Sight};
+use crate::stdx::regular::has_plain_ignores;
 
 use super::{Context, Output, file};
 
@@ -67,7 +68,18 @@ pub(super) fn walker(root: &Path) -> WalkBuilder {
     walker.threads(threads.min(THREADS));
     // Ignore files also count in folders that are not repositories.
     walker.require_git(false);
+    // The library reads them to their end: a link to a device, a pipe or a million patterns would be the last it reads.
+    if !root.ancestors().all(has_plain_ignores) {
+        walker.parents(false).ignore(false).git_ignore(false).git_exclude(false);
+    }
+    walker.filter_entry(may_enter);
     walker
+}
+
+/// Whether a walk may look at the entry: neither git's own folder nor one whose ignore files nobody can read.
+fn may_enter(entry: &DirEntry) -> bool {
+    let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+    entry.depth() == 0 || entry.file_name() != ".git" && (!folder || has_plain_ignores(entry.path()))
 }
 
 /// Calls a function made once per thread for every regular file below the walker's root that may be shown.
@@ -144,6 +156,26 @@ mod tests {
             let call = toolbox.get(name).unwrap().call(&input, &fixture.dirs);
             let output = fixture.run_call(name, call).await;
             assert_eq!(fixture.text(&output), want, "{name} {input}");
+        }
+    }
+
+    /// The library that walks would read such a file to its end: here one that would hide the file.
+    #[tokio::test]
+    async fn ignore_files_that_are_too_large_count_for_nothing() {
+        let mut fixture = Fixture::new();
+        fixture.file("a.txt", "token\n");
+        fixture.file("sub/b.txt", "token\n");
+        fixture.file("sub/.gitignore", &"c\n".repeat(200_000));
+        let toolbox = Toolbox::builtin();
+        for (ignore, want) in [
+            ("a.txt\n".to_owned(), "No files match. Hidden and ignored files are skipped; LS lists them."),
+            ("a.txt\n".repeat(50_000), "a.txt"),
+        ] {
+            fixture.file(".gitignore", &ignore);
+            let input = json!({"pattern": "**/*.txt"});
+            let call = toolbox.get("Glob").unwrap().call(&input, &fixture.dirs);
+            let output = fixture.run_call("Glob", call).await;
+            assert_eq!(fixture.text(&output), want);
         }
     }
 }

@@ -163,8 +163,9 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
                     .into_iter()
                     .any(|behavior| query.entries(behavior).any(|entry| entry.rule.is_about(Matches::Reading)));
                 // Where the folder is unknown, the name still says what it is.
-                let secret =
-                    query.mode != Mode::Bypass && inner.0.is_none() && may_be_secret(word, reads, query, files);
+                let of_process = word.prefix().starts_with("/proc");
+                let secret = query.mode != Mode::Bypass
+                    && (of_process || inner.0.is_none() && may_be_secret(word, reads, query, files));
                 worse(&mut worst, Verdict { behavior: Behavior::Ask, reason, firm: firm || secret });
             }
         }

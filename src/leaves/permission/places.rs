@@ -307,11 +307,7 @@ impl Places {
 
     /// Whether the path is one of the places where secrets are known to lie.
     fn well_known(&self, path: &Path, files: &dyn Files) -> bool {
-        // What a process was started with, and what it holds.
-        let mut parts = path.components().skip(1).map(folded);
-        if parts.next().is_some_and(|first| first == "proc")
-            && parts.any(|part| matches!(&*part, "environ" | "mem" | "cmdline" | "auxv"))
-        {
+        if shows_processes(path) {
             return true;
         }
         let homes = self.home.iter().flat_map(|home| [home.clone(), files.resolve(home)]);
@@ -325,6 +321,10 @@ impl Places {
     /// Whether a search below the folder would reach what only asking may read.
     pub(super) fn reaches_private(&self, root: &Path, files: &dyn Files) -> bool {
         let real = files.resolve(root);
+        if under(&real, Path::new("/proc")) && (real.components().count() < 3 || shows_processes(&real.join("environ")))
+        {
+            return true;
+        }
         // Homes, and what holds them.
         if ["/home", "/root", "/Users", "/etc", "/run", "/var/run"].iter().any(|place| under(Path::new(place), &real))
             || self.home.as_ref().is_some_and(|home| under(&files.resolve(home), &real))
@@ -444,6 +444,29 @@ fn is_of_process(path: &Path) -> bool {
     parts.next().is_some_and(process) && parts.any(|part| matches!(part, "cwd" | "root" | "exe" | "fd" | "map_files"))
 }
 
+/// What the kernel tells of itself and of a process without its variables, its memory or the files that it has open.
+const TOLD: &str = "status stat statm limits mounts mountinfo mountstats cgroup comm io sched schedstat wchan oom_score maps smaps \
+    smaps_rollup";
+
+/// Whether the path may show what a process was started with, or what it holds.
+fn shows_processes(path: &Path) -> bool {
+    let mut parts = path.components().skip(1).map(folded);
+    if parts.next().is_none_or(|first| first != "proc") {
+        return false;
+    }
+    let parts: Vec<_> = parts.collect();
+    let process = |part: &str| part.ends_with("self") || part.bytes().all(|b| b.is_ascii_digit());
+    // A link is judged by where it leads as well.
+    let linked = |part: &str| matches!(part, "cwd" | "root" | "exe" | "fd" | "ns");
+    match parts.split_first() {
+        Some((first, [])) => !process(first) && *first == "kcore",
+        Some((first, [.., last])) if process(first) => {
+            !TOLD.split_ascii_whitespace().any(|told| told == *last) && !parts.iter().any(|part| linked(part))
+        }
+        _ => false,
+    }
+}
+
 /// The folded parts of a path below somebody's home folder, by where homes are.
 fn any_home(path: &Path) -> Option<Vec<String>> {
     let mut parts = path.components().skip(1).map(folded);
@@ -550,6 +573,11 @@ mod tests {
             ("/proc/self/environ", true),
             ("/proc/1/task/1/environ", true),
             ("/proc/cpuinfo", false),
+            ("/proc/kcore", true),
+            ("/proc/self/status", false),
+            ("/proc/self/task/1/auxv", true),
+            ("/proc/1/e*", true),
+            ("/proc/sys/kernel/hostname", false),
             ("/p/.ssh/config", false),
             ("/p/sub/.env", true),
             ("/p/.env.local", true),

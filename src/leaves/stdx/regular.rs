@@ -36,6 +36,17 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Most bytes of a file that says what a search passes over: compiling its patterns costs hundreds of times as much.
+const MAX_IGNORE: u64 = 256 << 10;
+
+/// Whether the files of the folder that say what a search passes over can be read by a library that bounds nothing: each is
+/// a regular file of ordinary size, or absent.
+pub fn has_plain_ignores(folder: &Path) -> bool {
+    [".gitignore", ".ignore", ".git/info/exclude"].iter().all(|name| {
+        std::fs::metadata(folder.join(name)).map_or(true, |data| data.is_file() && data.len() <= MAX_IGNORE)
+    })
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -51,6 +62,9 @@ mod tests {
         for name in ["fifo", ".", "/dev/zero"] {
             assert_eq!(read(&at(name), 3).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
         }
+        assert!(has_plain_ignores(temp.path()));
+        std::os::unix::fs::symlink("fifo", at(".ignore")).unwrap();
+        assert!(!has_plain_ignores(temp.path()));
         // Sparse: three gigabytes cost three bytes.
         File::create(at("huge")).unwrap().set_len(3 << 30).unwrap();
         assert_eq!(read(&at("huge"), 3).unwrap(), [0; 3]);

@@ -17,9 +17,16 @@ pub(super) fn fit(pattern: &str, words: &[String]) -> bool {
     }
     // Whether the parts so far may be the words up to each of them.
     let mut fits: Vec<bool> = (0..=words.len()).map(|at| at == 0).collect();
-    // Behind a last star come arguments.
-    let open = pattern.ends_with('*');
-    if open && parts.is_empty() {
+    // Behind a last star come arguments: one of its own stands for any; one in a name, for options; one in the name of a
+    // script, for what the script is given. A path or an address names all that is meant.
+    let runs =
+        matches!(first.as_str(), "npm" | "pnpm" | "yarn" | "bun") && parts.first().is_some_and(|part| part == "run");
+    let open = |word: &String| match parts.last() {
+        Some(last) if last != "*" && !runs => !last.contains('/') && word.starts_with('-') && word != "--",
+        _ => true,
+    };
+    let ended = pattern.ends_with('*');
+    if ended && parts.is_empty() {
         return true;
     }
     for (at, part) in parts.iter().enumerate() {
@@ -32,7 +39,7 @@ pub(super) fn fit(pattern: &str, words: &[String]) -> bool {
                 None => false,
                 // Each of several words may be one that the part means.
                 Some((fits, next, word)) => {
-                    (fits || next && part.contains('*')) && means(part, word) || last && open && next
+                    (fits || next && part.contains('*')) && means(part, word) || last && ended && next && open(word)
                 }
             });
         }
@@ -48,7 +55,27 @@ fn means(part: &str, word: &str) -> bool {
     }
     let begins = |start: &str| part.starts_with('*') && word.starts_with(start);
     let up = |text: &str| text.split('/').any(|part| part == "..");
+    if let Some((scheme, address)) = part.split_once("://") {
+        return word.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://")).is_some_and(|word| {
+            let host = |text: &str| text.split(['/', '?', '#', '\\']).next().unwrap_or_default().to_owned();
+            is_host(&host(address), &host(word)) && glob::wildcard(address, word) && (!up(word) || up(address))
+        });
+    }
     glob::wildcard(part, word) && !begins("-") && !(begins("/") || begins("~")) && (!up(word) || up(part))
+}
+
+/// Whether the host of an address is the one that the pattern names: a star stands for labels before it or for a port behind it.
+fn is_host(pattern: &str, host: &str) -> bool {
+    let (before, behind) = pattern.split_once('*').unwrap_or((pattern, ""));
+    match host.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind)) {
+        None => false,
+        Some(rest) if !pattern.contains('*') => rest.is_empty(),
+        Some(rest) if behind.is_empty() => {
+            let port = rest.strip_prefix(':').unwrap_or(if before.ends_with(':') { rest } else { "" });
+            rest.is_empty() || !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit())
+        }
+        Some(rest) => rest.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'.'),
+    }
 }
 
 /// The words of the pattern; blanks in quotes part none.
@@ -89,6 +116,21 @@ mod tests {
             ("* --version", "./node --version", false),
             ("* --version", "node x.js --version", false),
             ("npm run test*", "npm run test:unit --x", true),
+            ("npm run test*", "npm run test:unit -- --grep x", true),
+            ("rm build/*", "rm build/x README.md", false),
+            ("rm build/*", "rm build/x build/y", true),
+            ("rm -rf build*", "rm -rf build src", false),
+            ("cargo test*", "cargo test --lib", true),
+            ("git push origin feature/*", "git push origin feature/x main", false),
+            ("git push origin feature/*", "git push origin feature/x --force", false),
+            ("curl http://localhost:3000/*", "curl http://localhost:3000/a", true),
+            ("curl http://localhost:3000/*", "curl http://localhost:3000/a http://evil", false),
+            ("curl http://localhost*", "curl http://localhost:80/a", true),
+            ("curl http://localhost*", "curl http://localhost.evil.com", false),
+            ("curl http://localhost*", "curl http://localhost@evil.com/", false),
+            ("curl https://*.a.org/*", "curl https://x.a.org/y", true),
+            ("curl https://*.a.org/*", "curl https://evil/.a.org/y", false),
+            ("curl https://a.b/*", "curl https://a.b/c?d=e", true),
             ("cargo * --offline", "cargo test --lib --offline", true),
             ("git commit *", "git commit", true),
             ("a* b", "a b", true),
