@@ -116,7 +116,7 @@ fn micro_compact(bencher: Bencher<'_, '_>, large: u64) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let clearable = |tool: &str| tool == "Read";
     let step = |driver: &mut Driver, session: &Session| {
-        let around = Surroundings { store: session.store(), clearable: &clearable, prices: None };
+        let around = Surroundings { store: session.store(), clearable: &clearable, prices: None, cold: false };
         driver.step(session.context(), around)
     };
     let full = || {

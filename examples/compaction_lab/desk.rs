@@ -10,10 +10,10 @@ use cocode::compact::candidate::{self, Made, Quotes, Ration};
 use cocode::compact::memory::{self, Metadata, Notes};
 use cocode::compact::restore::{self, Found, Sources};
 use cocode::compact::{Candidate, Driver, Features, Settings, Step, Summarized, Surroundings, Window};
-use cocode::compact::{apply, summary, trim};
+use cocode::compact::{apply, micro, summary, trim};
 use cocode::config::DEFAULTS;
 use cocode::message::tokens::{self, Load};
-use cocode::message::{Attachment, Block, Message};
+use cocode::message::{Attachment, Block, Message, Role};
 use cocode::protocol::Trigger;
 use cocode::provider::catalog::Prices;
 use cocode::session::Session;
@@ -97,6 +97,8 @@ pub(crate) struct Desk {
 /// Whom the steps ask.
 pub(crate) struct Around<'a> {
     pub(crate) prices: Prices,
+    /// The provider has dropped the conversation from its cache.
+    pub(crate) cold: bool,
     /// A file as it is on disk.
     pub(crate) found: &'a dyn Fn(PathBuf) -> Found,
     /// The model's whole answer to a request for a summary of so many tokens; none when it fails.
@@ -129,6 +131,15 @@ impl Desk {
         self.driver.window().tokens.unwrap_or_default()
     }
 
+    /// Messages before the results that clearing would take away next, up to the last one of the user.
+    pub(crate) fn frontier(&self) -> Option<usize> {
+        let context = self.session.context();
+        let call = micro::frontier(context, self.driver.terms(self.session.store(), &clearable))?;
+        let first = context.result_of(&call)?.index;
+        let before: Vec<Role> = context.shown().take(first).map(|shown| shown.message.role).collect();
+        before.iter().rposition(|role| *role == Role::User).map(|at| at + 1)
+    }
+
     pub(crate) fn used(&self) -> u64 {
         self.driver.used(self.session.context())
     }
@@ -147,8 +158,12 @@ impl Desk {
                 done.push(Did::Endless);
                 return done;
             }
-            let given =
-                Surroundings { store: self.session.store(), clearable: &clearable, prices: Some(around.prices) };
+            let given = Surroundings {
+                store: self.session.store(),
+                clearable: &clearable,
+                prices: Some(around.prices),
+                cold: around.cold,
+            };
             done.push(match self.driver.step(self.session.context(), given) {
                 Step::Send => return done,
                 Step::Clear(plan) => {

@@ -1,6 +1,7 @@
 //! Plays long synthetic sessions through the compaction that the agent uses, and counts what must never happen.
 //!
 //! `cargo run --release --example compaction_lab -- --sessions 200` draws a table; its last line says `violations: 0`.
+//! `… -- money` compares what sessions cost with what they cost if nothing was ever cleared, by window, price list and pauses.
 //! `… -- facts` plays sessions with planted facts, and tells which of them survive: `docs/compaction.md` describes it. An
 //! example and not a subcommand, since the scripts and the lab would weigh more in the binary than what they are for.
 
@@ -10,6 +11,7 @@
 mod cache;
 mod desk;
 mod facts;
+mod money;
 mod script;
 mod shapes;
 mod sim;
@@ -20,7 +22,8 @@ mod writers;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use sim::{Policy, Stats};
+use cache::LISTS;
+use sim::{Case, Policy, Stats};
 
 /// Windows of the table, in tokens.
 const WINDOWS: [u64; 7] = [8_192, 12_000, 16_000, 32_000, 128_000, 200_000, 1_000_000];
@@ -34,9 +37,8 @@ struct Arguments {
     seed: u64,
 }
 
-fn arguments() -> Result<Arguments, String> {
+fn arguments(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments { sessions: 200, turns: 500, seed: 1 };
-    let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
         let value = given.next().and_then(|value| value.parse::<u64>().ok());
         let value = value.ok_or_else(|| format!("{name} needs a number, as in `--sessions 200`"))?;
@@ -79,7 +81,8 @@ fn main() -> std::process::ExitCode {
     if given.next_if(|word| word == "facts").is_some() {
         return facts::run(given, home.path());
     }
-    let arguments = match arguments() {
+    let money = given.next_if(|word| word == "money").is_some();
+    let arguments = match arguments(given) {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!("{problem}");
@@ -88,6 +91,9 @@ fn main() -> std::process::ExitCode {
     };
     let started = Instant::now();
     let corpus = shapes::corpus();
+    if money {
+        return money::run(&arguments, home.path(), &corpus);
+    }
     let policies = Policy::ALL.len();
     // The same session under every policy.
     let played = together(arguments.sessions as usize, |session| {
@@ -95,9 +101,9 @@ fn main() -> std::process::ExitCode {
         let windows = TURNS[session % TURNS.len()].iter();
         let cases = windows.flat_map(|window| Policy::ALL.into_iter().enumerate().map(move |case| (*window, case)));
         let play = |(window, (at, policy)): (usize, (usize, Policy))| {
-            let (session, window_tokens) = (session as u64, WINDOWS[window]);
-            let stats = sim::play(home.path(), &corpus, seed, session, window_tokens, arguments.turns, policy);
-            (window * policies + at, stats)
+            let (number, turns, list) = (session as u64, arguments.turns, &LISTS[0]);
+            let case = Case { seed, number, window: WINDOWS[window], turns, policy, list, pauses: false };
+            (window * policies + at, sim::play(home.path(), &corpus, case))
         };
         cases.map(play).collect::<Vec<_>>()
     });

@@ -10,7 +10,7 @@ use cocode::message::{CallId, Kind, Message, Role, ToolResult, Usage};
 use cocode::session::context::Count;
 use cocode::session::entry::{EntryKind, Seq};
 
-use crate::cache::{Cache, Weighed, true_of};
+use crate::cache::{Cache, List, Weighed, true_of};
 use crate::desk::{self, Around, Desk, Did};
 use crate::shapes::{Dice, Shape};
 use crate::wires::{self, Structure};
@@ -153,16 +153,22 @@ fn settings(policy: Policy) -> (Settings, Features) {
     (settings, features)
 }
 
+/// What is played.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) seed: u64,
+    pub(crate) number: u64,
+    pub(crate) window: u64,
+    pub(crate) turns: u64,
+    pub(crate) policy: Policy,
+    pub(crate) list: &'a List,
+    /// The user goes away for longer than the cache lives, now and then.
+    pub(crate) pauses: bool,
+}
+
 /// Plays one session and removes its log.
-pub(crate) fn play(
-    home: &Path,
-    corpus: &str,
-    seed: u64,
-    number: u64,
-    window: u64,
-    turns: u64,
-    policy: Policy,
-) -> Stats {
+pub(crate) fn play(home: &Path, corpus: &str, case: Case<'_>) -> Stats {
+    let Case { seed, number, window, turns, policy, list, pauses } = case;
     let shape = Shape::nth(number / 5);
     let writers =
         [Writer::Good, Writer::Bad, Writer::Good, Writer::Empty, Writer::TooLong, Writer::Slow, Writer::Failing];
@@ -172,7 +178,7 @@ pub(crate) fn play(
     let mut sim = Sim {
         desk,
         policy,
-        cache: Cache::new(),
+        cache: Cache::new(list),
         dice: Dice { rng: fastrand::Rng::with_seed(seed), corpus, cap, shared },
         aside: Dice { rng: fastrand::Rng::with_seed(!seed), corpus, cap, shared },
         structure: Structure::default(),
@@ -185,7 +191,7 @@ pub(crate) fn play(
         awaited: Vec::new(),
         asked: String::new(),
     };
-    sim.run(shape, window, turns);
+    sim.run(shape, window, (turns, pauses));
     sim.desk.leave();
     sim.stats
 }
@@ -212,10 +218,13 @@ impl Scripted {
 }
 
 impl Sim<'_> {
-    fn run(&mut self, shape: Shape, window: u64, turns: u64) {
+    fn run(&mut self, shape: Shape, window: u64, (turns, pauses): (u64, bool)) {
         let mut talking = true;
         for turn in 0..turns {
             if talking {
+                if pauses && self.dice.one_in(3) {
+                    self.cache.pass(1_800);
+                }
                 let prompt = self.dice.prompt(shape, window);
                 self.append(prompt);
             }
@@ -312,7 +321,8 @@ impl Sim<'_> {
             stats.dollars += cache.price(same, fresh) + cache.output(tokens::text(&written));
             Some(written)
         };
-        let done = desk.prepare(&mut Around { prices: cache.prices, found: &found, write: &mut write });
+        let (prices, cold) = (cache.prices, cache.is_cold());
+        let done = desk.prepare(&mut Around { prices, cold, found: &found, write: &mut write });
         let mut cut = Cut::None;
         for did in done {
             cut = self.note(did).unwrap_or(cut);
@@ -381,7 +391,7 @@ impl Sim<'_> {
         match cut {
             Cut::Boundary => self.absent = 0,
             Cut::Cleared => {
-                self.stats.refilled += weighed.again as f64 * (prices.cache_write - prices.cache_read) / 1e6;
+                self.stats.refilled += weighed.again as f64 * (prices.uncached() - prices.cache_read) / 1e6;
             }
             Cut::None | Cut::Trimmed => {}
         }

@@ -12,7 +12,7 @@ use cocode::session::context::Count;
 use cocode::session::entry::EntryKind;
 use serde::Serialize;
 
-use crate::cache::{Cache, Weighed, true_of};
+use crate::cache::{Cache, LISTS, Weighed, true_of};
 use crate::desk::{self, Around, Desk, Did, clearable};
 use crate::script::{By, Claim, Scene, Script, filler, read, together};
 use crate::writers::Writer;
@@ -136,7 +136,7 @@ fn largest(available: u64) -> u64 {
 pub(crate) fn play(home: &Path, script: &Script, tier: Tier, window: u64, writer: Writer) -> Row {
     let mut play = Play {
         desk: Desk::new(home, window, tier.settings()),
-        cache: Cache::new(),
+        cache: Cache::new(&LISTS[0]),
         script,
         writer,
         files: HashMap::new(),
@@ -200,8 +200,8 @@ impl Play<'_> {
             self.calls += 1;
             let text = filler(largest(available) * 3 / 4, self.calls as usize);
             // Nothing that clearing takes away: the window has to fill up.
-            let input = serde_json::json!({ "description": "Look at the next module", "prompt": "Report on it." });
-            let (say, tool) = ("The next one.".into(), "Task".into());
+            let input = serde_json::json!({ "page": self.calls });
+            let (say, tool) = ("The next one.".into(), "mcp__tracker__report".into());
             let scene = Scene { say, tool, input, result: text, ..Scene::default() };
             let [reply, result] = scene.messages(self.calls, 0).try_into().expect("a call and its result");
             self.answer(reply);
@@ -235,7 +235,8 @@ impl Play<'_> {
             *dollars += cache.price(same, fresh) + cache.output(tokens::text(&written));
             Some(written)
         };
-        let done = desk.prepare(&mut Around { prices: cache.prices, found: &found, write: &mut write });
+        let (prices, cold) = (cache.prices, cache.is_cold());
+        let done = desk.prepare(&mut Around { prices, cold, found: &found, write: &mut write });
         let made = done.iter().filter(|did| matches!(did, Did::Summarized { .. } | Did::Trimmed { .. })).count() as u64;
         self.compactions += made;
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);

@@ -84,6 +84,7 @@ pub(crate) fn encoded(messages: &[Arc<Message>]) -> Result<(), String> {
             purpose: Purpose::Main,
             cache_key: "lab".into(),
             web_search: None,
+            frontier: None,
         };
         let settings = CodecSettings::from(&Catalog::builtin().get(wire, model));
         let body = codec(wire).encode(&request, &settings).body;

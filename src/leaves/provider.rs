@@ -26,7 +26,7 @@ use futures_util::stream::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::{BlobId, Message, StopReason, Usage, Wire};
+use crate::message::{BlobId, CallId, Message, StopReason, Usage, Wire};
 
 /// What the model is told of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,6 +93,9 @@ pub struct Request {
     /// Stable per session; wires with a cache key send it.
     pub cache_key: String,
     pub web_search: Option<WebSearch>,
+    /// The call whose result is cleared next. Wires with explicit cache marks set one before it, so that everything up to
+    /// there is still read from the cache afterwards.
+    pub frontier: Option<CallId>,
 }
 
 /// What kind of block starts.

@@ -145,9 +145,9 @@ fn flags_exist() {
     let mut known = BTreeSet::new();
     flags(&Cli::command(), &mut known);
     // Of cargo, and of our own programs for developers.
-    known.extend(
-        ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list"].map(String::from),
-    );
+    let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list"];
+    let lab = ["--file", "--tier", "--window", "--writer", "--lost", "--write-session"];
+    known.extend(cargo.into_iter().chain(lab).map(String::from));
     all_exist("flag", r"(?m)(?:^|[\s`(])(--[a-z][a-z-]*)", 30, |flag| known.contains(flag));
 }
 

@@ -68,6 +68,7 @@ fn request(wire: WireName, messages: &[Message]) -> Arc<Request> {
         purpose: Purpose::Main,
         cache_key: "session".into(),
         web_search: None,
+        frontier: None,
     })
 }
 

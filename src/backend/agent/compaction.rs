@@ -8,6 +8,7 @@ mod tiers;
 mod window;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use self::extraction::Extraction;
 pub(super) use self::tiers::{Attempt, Wish};
@@ -15,7 +16,7 @@ use super::mailbox::Mailbox;
 use super::skill_runs::Runs;
 use super::{Conversation, Model, Settings};
 use crate::compact::{self, Driver, Window, apply};
-use crate::message::{Attachment, Kind, Message, Usage, tokens};
+use crate::message::{Attachment, CallId, Kind, Message, Usage, tokens};
 use crate::protocol::report::Freed;
 use crate::protocol::{self, Event, Fullness, Trigger};
 use crate::provider::{self, ToolSpec};
@@ -25,6 +26,9 @@ use crate::session::{self, Context};
 use crate::stdx::text::short;
 use crate::tools::Toolbox;
 
+/// How long providers keep a prefix in their cache after it was last used, unless more is paid for.
+const CACHED: Duration = Duration::from_secs(5 * 60);
+
 /// Compaction of the agent's session.
 pub struct Compaction {
     pub(super) driver: Driver,
@@ -32,6 +36,8 @@ pub struct Compaction {
     overhead: Option<(Arc<str>, Arc<[ToolSpec]>)>,
     /// The count of the context that was sent last.
     sent: Count,
+    /// When that was.
+    sent_at: Option<Instant>,
     pub notes: Extraction,
 }
 
@@ -39,7 +45,19 @@ impl Compaction {
     pub(super) fn new(settings: &Settings, model: &Model) -> Compaction {
         let window = window_of(settings, model);
         let driver = Driver::new(settings.compact.clone(), settings.features, window);
-        Compaction { driver, overhead: None, sent: Count::default(), notes: Extraction::default() }
+        Compaction { driver, overhead: None, sent: Count::default(), sent_at: None, notes: Extraction::default() }
+    }
+
+    /// Whether the provider's cache has nothing of the conversation any more. What another process sent may still be in it.
+    fn is_cold(&self, now: Instant) -> bool {
+        self.sent_at.is_some_and(|sent| now.duration_since(sent) >= CACHED)
+    }
+
+    /// The call whose result is cleared next.
+    pub(super) fn frontier(&self, conversation: &Conversation, toolbox: &Toolbox) -> Option<CallId> {
+        let clearable = |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
+        let terms = self.driver.terms(conversation.session.store(), &clearable);
+        compact::micro::frontier(conversation.context(), terms)
     }
 
     /// How much room is left with so many tokens used, in percent, and whether that is something to worry about.

@@ -86,6 +86,7 @@ impl Host for AgentHost {
                 purpose: Purpose::Search,
                 cache_key: String::new(),
                 web_search: Some(WebSearch { allowed_domains: allowed.to_vec(), blocked_domains: blocked.to_vec() }),
+                frontier: None,
             };
             let (reply, usage) = side_request::send(&self.model, request, 0).await;
             if usage != Usage::default() {

@@ -439,21 +439,20 @@ impl Agent {
         let thinking = self.thinking.of_request(&messages, &choice);
         let messages = thinking::without_foreign_wire(messages, &self.model.provider_name);
         let media = self.conversation.media.of(&messages, self.conversation.session.store());
+        let (context, most) = (self.conversation.context(), self.model.spec.max_output);
+        let max_output = self.compaction.room_for_output(context, behind, most);
         Request {
             model: self.model.id.clone(),
             system: self.system.clone(),
             tools: self.tool_specs.clone(),
             messages,
             media,
-            max_output: self.compaction.room_for_output(
-                self.conversation.context(),
-                behind,
-                self.model.spec.max_output,
-            ),
+            max_output,
             thinking,
             purpose: self.conversation.purpose(),
             cache_key: self.conversation.session.id().to_owned(),
             web_search: None,
+            frontier: self.compaction.frontier(&self.conversation, &self.toolbox),
         }
     }
 

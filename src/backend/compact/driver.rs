@@ -28,6 +28,8 @@ pub struct Surroundings<'a> {
     pub clearable: &'a dyn Fn(&str) -> bool,
     /// None: unknown.
     pub prices: Option<Prices>,
+    /// So much time has passed that the provider's cache has nothing of the conversation any more.
+    pub cold: bool,
 }
 
 /// What has to be done next.
@@ -198,7 +200,7 @@ impl Driver {
         }
         if !self.stage.micro && self.features.micro_compact {
             self.stage.micro = true;
-            let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices };
+            let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices, cold: around.cold };
             if let Some(plan) = micro::plan(context, self.terms(around.store, around.clearable), trigger) {
                 return Step::Clear(plan);
             }
@@ -325,7 +327,7 @@ mod tests {
         driver.prepare();
         let mut steps = Vec::new();
         loop {
-            let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
+            let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None, cold: false };
             match driver.step(talk.context(), around) {
                 Step::Send => break,
                 Step::Clear(plan) => {
@@ -428,7 +430,7 @@ mod tests {
         let sent = driver.used(talk.context());
         assert!(driver.too_long(talk.context(), Some(32_000)));
         assert_eq!(driver.window().tokens, Some(32_000));
-        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
+        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None, cold: false };
         assert_eq!(driver.step(talk.context(), around), Step::Summarize);
         driver.summarized(Summarized::Failed);
         let Step::Trim { target } = driver.step(talk.context(), around) else { panic!("no trim") };

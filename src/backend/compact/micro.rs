@@ -1,8 +1,10 @@
 //! Clears old tool results: which ones, and whether that pays.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{MicroTrigger, Terms, Thresholds, trim};
 use crate::message::tokens::Load;
-use crate::message::{CallId, Content, Role};
+use crate::message::{CallId, Content, Outcome, Role};
 use crate::provider::catalog::Prices;
 use crate::session::Context;
 use crate::session::context::Held;
@@ -17,7 +19,8 @@ const USUAL: Prices = Prices { input: 1.0, output: 5.0, cache_read: 0.1, cache_w
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Trigger {
     /// The next request, if it is large enough and clearing pays.
-    Automatic { used: u64, marks: Thresholds, prices: Option<Prices> },
+    /// `cold`: the provider's cache has nothing of the conversation any more.
+    Automatic { used: u64, marks: Thresholds, prices: Option<Prices>, cold: bool },
     /// The user; down to so many tokens of results, or the configured ones.
     Asked { target: Option<u64> },
     /// A summary is about to be made of what is left.
@@ -106,29 +109,36 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         }
         _ => (0, 0),
     };
-    let (mut marked, mut saved, mut first) = (0, 0, None);
+    let repeated = if total > target { repeated(context, &candidates) } else { HashSet::new() };
+    let mut order: Vec<usize> = (0..candidates.len()).filter(|at| candidates[*at].index < unread).collect();
+    // Stable: of those that nothing repeats the oldest goes first.
+    order.sort_by_key(|at| !repeated.contains(at));
+    let (mut marked, mut saved) = (0, 0);
     let mut clear = Vec::new();
-    for (at, held) in candidates.iter().enumerate().filter(|(_, held)| held.index < unread) {
+    for at in order {
+        let held = &candidates[at];
         let enough = at >= old || total - marked <= target;
         if enough && (saved >= over || total - marked <= room) {
-            break;
+            continue;
         }
         marked += held.load.text;
         if let Some((one, freed)) = self::clear(context, terms, held) {
             saved += freed;
-            first.get_or_insert(held.index);
-            clear.push(one);
+            clear.push((at, one));
         }
     }
-    let first = first?;
+    clear.sort_by_key(|(at, _)| *at);
+    let first = clear.first().map(|(at, _)| candidates[*at].index)?;
+    let clear = clear.into_iter().map(|(_, clear)| clear).collect();
     let mut balance = None;
-    if let Trigger::Automatic { used, marks, prices } = trigger {
+    if let Trigger::Automatic { used, marks, prices, cold } = trigger {
         if saved < limits.micro_saving && over == 0 {
             return None;
         }
         // What the model has not read yet is in no cache.
         let behind: u64 = context.shown_from(first).take(unread - first).map(|shown| shown.load.total()).sum();
-        let clearing = Clearing { used, marks, saved, invalidated: behind.saturating_sub(saved) };
+        let invalidated = if cold { 0 } else { behind.saturating_sub(saved) };
+        let clearing = Clearing { used, marks, saved, invalidated, cold };
         let past = Past::of(context, &candidates, target);
         let weighed = clearing.weigh(terms, prices.filter(|prices| prices.input > 0.0).unwrap_or(USUAL), past);
         // From the blocking mark on room matters more than money.
@@ -138,6 +148,25 @@ pub fn plan(context: &Context, terms: Terms<'_>, trigger: Trigger) -> Option<Pla
         balance = Some(weighed);
     }
     Some(Plan { clear, saved, balance })
+}
+
+/// The result that leaves first when results are cleared: until then everything before it stays the same.
+pub fn frontier(context: &Context, terms: Terms<'_>) -> Option<CallId> {
+    let mut whole = context.whole_results().filter(|held| eligible(held, terms.clearable));
+    whole.find(|held| clear(context, terms, held).is_some()).map(|held| held.result.id.clone())
+}
+
+/// Positions of the candidates that a later one repeats: the same call was made again since, so that they are out of date.
+fn repeated(context: &Context, candidates: &[Held<'_>]) -> HashSet<usize> {
+    let calls = context.shown().flat_map(|shown| shown.message.calls());
+    let inputs: HashMap<&CallId, &serde_json::Value> = calls.map(|call| (&call.id, &call.input)).collect();
+    let mut later = HashSet::new();
+    let repeats = |at: &usize| {
+        let Held { tool, result, .. } = candidates[*at];
+        let input = inputs.get(&result.id).filter(|_| result.outcome == Outcome::Ok);
+        input.is_some_and(|input| !later.insert((tool, *input)))
+    };
+    (0..candidates.len()).rev().filter(repeats).collect()
 }
 
 /// What the results above the target have come to so far.
@@ -181,6 +210,7 @@ struct Clearing {
     marks: Thresholds,
     saved: u64,
     invalidated: u64,
+    cold: bool,
 }
 
 impl Clearing {
@@ -188,9 +218,9 @@ impl Clearing {
     /// as there were, old results will cost once more what they have cost so far. Clearing as soon as that is what
     /// clearing costs never pays more than twice of what was necessary, and over a long session nearly the least.
     fn weigh(&self, Terms { limits, meter, .. }: Terms<'_>, prices: Prices, past: Past) -> Balance {
-        let Clearing { used, marks, saved, invalidated } = *self;
+        let Clearing { used, marks, saved, invalidated, cold } = *self;
         let price = |tokens: u64, dollars: f64| tokens as f64 * dollars / 1e6;
-        let again = (prices.cache_write - prices.cache_read).max(0.0);
+        let again = (prices.uncached() - prices.cache_read).max(0.0);
         let cost = price(invalidated, again);
         // The next summary takes old results away for nothing.
         let left = marks.target.saturating_sub(used).saturating_mul(past.requests) / meter.of(past.growth).max(1);
@@ -204,7 +234,9 @@ impl Clearing {
             // A summary is put off by that share of its time, and takes the other share away, which now stays.
             put_off = summary * share * share;
         }
-        Balance { cost, gain: unread + put_off, invalidated }
+        // With a cold cache everything is paid for again except what leaves.
+        let unpaid = if cold { price(saved, again) } else { 0.0 };
+        Balance { cost, gain: unread + put_off + unpaid, invalidated }
     }
 }
 
@@ -222,7 +254,7 @@ mod tests {
     }
 
     fn automatic(used: u64, marks: Thresholds) -> Trigger {
-        Trigger::Automatic { used, marks, prices: None }
+        Trigger::Automatic { used, marks, prices: None, cold: false }
     }
 
     #[test]
@@ -241,6 +273,20 @@ mod tests {
         assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: None }), ["call_1", "call_3"]);
         assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: Some(130_000) }), ["call_1"]);
         assert_eq!(clears(&talk, 1_000_000, |_, _| Trigger::Asked { target: Some(150_000) }), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_later_call_repeats_goes_first() {
+        let mut talk = Talk::new();
+        talk.prompt(10);
+        // The fixture's calls of one tool all have the same input: those of `Read` repeat one another.
+        talk.round("Bash", &[30_000]).round("Read", &[30_000]).round("Read", &[10, 10, 10]).reply(1);
+        let asked = |tokens| move |_, _| Trigger::Asked { target: Some(tokens) };
+        assert_eq!(clears(&talk, 1_000_000, asked(30_030)), ["call_2"]);
+        assert_eq!(clears(&talk, 1_000_000, asked(0)), ["call_1", "call_2"]);
+        let driver = driver(1_000_000, |_| {});
+        let frontier = frontier(talk.context(), driver.terms(talk.session.store(), &clearable));
+        assert_eq!(frontier, Some(CallId::nth(1)));
     }
 
     #[test]
@@ -297,13 +343,17 @@ mod tests {
 
     /// Requests that are sent after 150k tokens of results have come, until some of them are cleared; at most 50.
     fn waits(window: u64, prices: Option<Prices>, change: impl FnOnce(&mut Settings)) -> usize {
+        waits_with((window, false), prices, change)
+    }
+
+    fn waits_with((window, cold): (u64, bool), prices: Option<Prices>, change: impl FnOnce(&mut Settings)) -> usize {
         let mut talk = Talk::new();
         talk.prompt(10).round("Read", &[10_000; 15]);
         let driver = driver(window, change);
         let sent = (0..50).position(|_| {
             talk.reply(100).prompt(100);
             let used = driver.used(talk.context());
-            let trigger = Trigger::Automatic { used, marks: *driver.marks(), prices };
+            let trigger = Trigger::Automatic { used, marks: *driver.marks(), prices, cold };
             plan(talk.context(), driver.terms(talk.session.store(), &clearable), trigger).is_some()
         });
         sent.map_or(50, |sent| sent + 1)
@@ -323,6 +373,11 @@ mod tests {
         assert_eq!(waits(1_000_000, usual(0.5), |_| {}), 1);
         assert_eq!(waits(1_000_000, usual(1.25), |_| {}), 1);
         assert_eq!(waits(1_000_000, usual(0.05), |_| {}), 10);
+        // Who charges nothing for writing to the cache charges for input that is not in it.
+        let unwritten = Prices { input: 2.5, output: 15.0, cache_read: 0.25, cache_write: 0.0 };
+        assert_eq!(waits(1_000_000, Some(unwritten), |_| {}), 4);
+        // A cold cache has to be filled again anyway.
+        assert_eq!(waits_with((1_000_000, true), usual(0.1), |_| {}), 1);
         assert_eq!(waits(1_000_000, usual(0.1), trigger(MicroTrigger::Always)), 1);
         let careless = |settings: &mut Settings| settings.micro.weigh_cost = false;
         assert_eq!(waits(1_000_000, usual(0.1), careless), 50);

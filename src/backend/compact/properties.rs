@@ -141,7 +141,7 @@ fn prepare(talk: &mut Talk, driver: &mut Driver, writes: bool) {
     driver.prepare();
     for steps in 0.. {
         assert!(steps < 5, "the driver does not come to an end");
-        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None };
+        let around = Surroundings { store: talk.session.store(), clearable: &clearable, prices: None, cold: false };
         match driver.step(talk.context(), around) {
             Step::Send => break,
             Step::Clear(plan) => _ = apply::clear(&mut talk.session, &plan).unwrap(),

@@ -607,7 +607,7 @@ mod tests {
 
     fn step(driver: &mut Driver, talk: &Talk) -> Step {
         driver.prepare();
-        let around = Surroundings { store: talk.session.store(), clearable: &|_| false, prices: None };
+        let around = Surroundings { store: talk.session.store(), clearable: &|_| false, prices: None, cold: false };
         match driver.step(talk.context(), around) {
             Step::Summarize => {
                 driver.summarized(Summarized::Failed);

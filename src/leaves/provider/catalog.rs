@@ -74,6 +74,13 @@ pub struct Prices {
     pub cache_write: f64,
 }
 
+impl Prices {
+    /// What is paid for input that the cache does not have yet: some providers charge for writing it, others do not.
+    pub fn uncached(&self) -> f64 {
+        self.cache_write.max(self.input)
+    }
+}
+
 /// What is known of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelSpec {

@@ -191,6 +191,7 @@ mod tests {
             purpose: Purpose::Main,
             cache_key: String::new(),
             web_search: None,
+            frontier: None,
         })
     }
 

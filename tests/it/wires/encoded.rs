@@ -116,6 +116,30 @@ fn a_longer_conversation_begins_with_the_bytes_of_the_shorter() {
 }
 
 #[test]
+fn what_stays_before_the_next_clearing_is_marked() {
+    let mut messages = vec![Message::prompt("go")];
+    for n in 1..=5 {
+        messages.push(Message::reply(vec![call(n, "LS", json!({}), None)]));
+        messages.push(Message::tool_results(vec![ToolResult::of_text(CallId::nth(n), Outcome::Ok, "x")]));
+    }
+    let check = |system: &str, frontier: Option<u64>, want: &[usize]| {
+        let mut request = full(WireName::Anthropic, &messages);
+        (request.system, request.frontier) = (system.into(), frontier.map(CallId::nth));
+        let body: Value = serde_json::from_str(&encode(WireName::Anthropic, &request)).unwrap();
+        let turns = body["messages"].as_array().unwrap();
+        let marked = |at: &usize| turns[*at].to_string().contains("cache_control");
+        assert_eq!((0..turns.len()).filter(marked).collect::<Vec<_>>(), want, "{frontier:?}");
+        // Four are allowed; one is that of system prompt and tools.
+        assert_eq!(body.to_string().matches("cache_control").count(), want.len() + 1, "{system:?}");
+    };
+    check("Be brief.", None, &[8, 10]);
+    check("Be brief.", Some(1), &[0, 8, 10]);
+    check("Be brief.", Some(3), &[4, 8, 10]);
+    check("Be brief.", Some(5), &[8, 10]);
+    check("", Some(3), &[4, 8, 10]);
+}
+
+#[test]
 fn thinking_in_each_wires_words() {
     let check = |wire: WireName, id: &str, thinking: Thinking, want: Value| {
         let mut request = full(wire, &[Message::prompt("hi")]);

@@ -46,14 +46,19 @@ impl Turn<'_> {
             if self.cancel.is_cancelled() {
                 return Ok(Some(TurnEnd::Interrupted));
             }
-            let Agent { conversation, compaction, toolbox, model, .. } = &mut *self.agent;
+            let Agent { conversation, compaction, toolbox, model, clock, .. } = &mut *self.agent;
+            let now = clock();
             let toolbox = toolbox.clone();
             let clearable = move |tool: &str| toolbox.get(tool).is_some_and(|tool| tool.manners().clearable);
-            let around =
-                Surroundings { store: conversation.session.store(), clearable: &clearable, prices: model.spec.prices };
+            let around = Surroundings {
+                store: conversation.session.store(),
+                clearable: &clearable,
+                prices: model.spec.prices,
+                cold: compaction.is_cold(now),
+            };
             match compaction.driver.step(conversation.context(), around) {
                 Step::Send => {
-                    compaction.sent = conversation.context().count();
+                    (compaction.sent, compaction.sent_at) = (conversation.context().count(), Some(now));
                     return Ok(None);
                 }
                 Step::Clear(plan) => {

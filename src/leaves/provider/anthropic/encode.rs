@@ -18,6 +18,7 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
         head.insert("system".into(), json!([system]));
     }
     let tools = tools(request);
+    let mut stays = None;
     if !tools.is_empty() {
         head.insert("tools".into(), Value::Array(tools));
     }
@@ -29,6 +30,11 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
         };
         if content.is_empty() {
             continue;
+        }
+        let first =
+            |block: &&Block| matches!(block, Block::ToolResult(it) if Some(&it.id) == request.frontier.as_ref());
+        if blocks.iter().any(first) {
+            stays = messages.iter().rposition(|message| message["role"] == "user");
         }
         match messages.last_mut() {
             // A reply of which nothing can be sent leaves its neighbours side by side.
@@ -42,6 +48,8 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
     }
     think(&mut head, request, &messages);
     mark_last_turns(&mut messages);
+    // The end of what the next clearing leaves alone: without this mark only the system prompt would be read from the cache.
+    mark_last(stays.and_then(|at| messages.get_mut(at)));
     codec::body(head, "messages", messages)
 }
 
@@ -61,7 +69,8 @@ fn tools(request: &Request) -> Vec<Value> {
         .iter()
         .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema }))
         .collect();
-    if let Some(last) = tools.last_mut() {
+    // The system prompt comes behind the tools, so that its mark stands for both; there are four in all.
+    if let Some(last) = tools.last_mut().filter(|_| request.system.is_empty()) {
         mark(last);
     }
     tools
@@ -105,9 +114,14 @@ fn answers_unthought_calls(messages: &[Value]) -> bool {
 /// Marks the last two user turns: one to be read from the cache now, one for the next request.
 fn mark_last_turns(messages: &mut [Value]) {
     for message in messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
-        if let Some(last) = message["content"].as_array_mut().and_then(|content| content.last_mut()) {
-            mark(last);
-        }
+        mark_last(Some(message));
+    }
+}
+
+fn mark_last(message: Option<&mut Value>) {
+    let content = message.and_then(|message| message["content"].as_array_mut());
+    if let Some(last) = content.and_then(|content| content.last_mut()) {
+        mark(last);
     }
 }
 

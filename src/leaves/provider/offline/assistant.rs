@@ -355,6 +355,7 @@ mod tests {
                 purpose: Purpose::Main,
                 cache_key: String::new(),
                 web_search: None,
+                frontier: None,
             };
             let (mut blocks, mut results) = (Vec::new(), Vec::new());
             for (at, part) in reply(&request).into_iter().enumerate() {

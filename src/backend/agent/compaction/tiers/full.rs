@@ -288,6 +288,7 @@ impl Attempt<'_> {
             purpose: Purpose::Summary,
             cache_key: String::new(),
             web_search: None,
+            frontier: None,
         };
         let mut rounds: Vec<Arc<Message>> = Vec::new();
         let first_call = self.agent.conversation.session.next_call();
