@@ -179,6 +179,7 @@ impl Talk {
             purpose: Purpose::Main,
             cache_key: "key".into(),
             web_search: None,
+            frontier: None,
         };
         let sent = self.prefix.sending(&request, &self.session, &self.model);
         self.prefix.logged(self.session.append(EntryKind::Request(Arc::new(sent))).unwrap());
