@@ -342,6 +342,9 @@ pub struct ModelInfo {
     pub known: bool,
     /// Still looking for a local server.
     pub probing: bool,
+    /// Asked on this machine, where reading a prompt takes its time.
+    #[serde(default)]
+    pub local: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -314,7 +314,16 @@ fn setting_changed(SettingChanged { key, settings, file, holds }: &SettingChange
         Holds::NextSession => "\n\nThis takes effect in the next session.".to_owned(),
         Holds::NextStart => format!("\n\nThis takes effect at the next start{now}."),
     };
-    format!("Written to `{}`.\n\n{}{holds}", file.display(), fenced(&explained(settings)))
+    let file = file.display().to_string();
+    match settings.as_slice() {
+        // What was written counts: there is nothing to explain.
+        [Setting { value: Some(value), given, .. }]
+            if given.first().is_some_and(|given| given.place.contains(&file)) =>
+        {
+            format!("`{key} = {value}`, saved to `{file}`.{holds}")
+        }
+        _ => format!("Written to `{file}`.\n\n{}{holds}", fenced(&explained(settings))),
+    }
 }
 
 /// Every skill, the strongest source first.

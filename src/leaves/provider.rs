@@ -251,6 +251,11 @@ pub trait Provider: Send + Sync {
         self.wire().to_owned()
     }
 
+    /// Whether it is asked on this machine.
+    fn local(&self) -> bool {
+        false
+    }
+
     /// Sends the request once; never retries. Cancel by dropping the stream.
     fn stream(&self, request: Arc<Request>) -> ReplyStream;
 

@@ -61,8 +61,8 @@ impl Override {
 /// Tokens to think with, by level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budgets {
-    pub deep_think: u32,
-    pub ultra_think: u32,
+    pub deep: u32,
+    pub ultra: u32,
 }
 
 /// What holds for the whole process: variables, flags and configuration.
@@ -183,8 +183,8 @@ fn nearest(tokens: u32, settings: &Settings, model: &Abilities) -> Level {
 fn usual(level: Level, settings: &Settings, model: &Abilities) -> u32 {
     match level {
         Level::None => 0,
-        Level::DeepThink => model.deep_budget.unwrap_or(settings.budgets.deep_think),
-        Level::UltraThink => model.ultra_budget.unwrap_or(settings.budgets.ultra_think),
+        Level::DeepThink => model.deep_budget.unwrap_or(settings.budgets.deep),
+        Level::UltraThink => model.ultra_budget.unwrap_or(settings.budgets.ultra),
     }
 }
 

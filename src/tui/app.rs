@@ -103,6 +103,8 @@ pub struct App {
     pub(super) failed: bool,
     /// What the turn under way paid for twice.
     pub(super) breaks: Vec<CacheBreak>,
+    /// The composer begins with what an earlier session left; to be told once.
+    pub(super) drafted: bool,
     progress: Progress,
     pub(super) name: String,
     title: String,
@@ -149,6 +151,7 @@ impl App {
             fetching: false,
             failed: false,
             breaks: Vec::new(),
+            drafted: false,
             progress: Progress::Idle,
             name: String::new(),
             title: String::new(),
@@ -161,10 +164,11 @@ impl App {
         self.composer.history.set(entries);
     }
 
-    /// What was being written when the program last ended.
+    /// What was being written when the program last ended. What would only turn the next words into a command is left out.
     pub fn set_draft(&mut self, draft: &Typed) {
-        if self.composer.is_empty() {
+        if self.composer.is_empty() && !matches!(draft.text.trim(), "" | "/" | "!") {
             self.composer.set_draft(draft);
+            self.drafted = true;
             self.settle();
         }
     }

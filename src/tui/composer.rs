@@ -150,7 +150,12 @@ impl Composer {
             Action::DeleteWordForward => editor.kill(Unit::Word, Way::Forward),
             Action::KillChunkBack => editor.kill(Unit::Chunk, Way::Back),
             Action::KillToEnd => editor.kill(Unit::Line, Way::Forward),
-            Action::KillToStart => editor.kill(Unit::Line, Way::Back),
+            Action::KillToStart => {
+                editor.kill(Unit::Line, Way::Back);
+                if editor.is_empty() {
+                    self.mode = Mode::Prompt;
+                }
+            }
             Action::Yank => editor.yank(),
             Action::YankPop => editor.yank_pop(),
             Action::Undo => editor.undo(),

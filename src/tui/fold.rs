@@ -26,6 +26,9 @@ use crate::protocol::{
 use crate::report;
 use crate::session::entry::Seq;
 
+/// Where the text in the composer comes from.
+const DRAFTED: &str = "the prompt below was left unsent when cocode last ended here · Ctrl+C clears it";
+
 impl App {
     /// Folds one event of the engine.
     pub(super) fn apply(&mut self, event: Event, now: Instant) -> Vec<Effect> {
@@ -107,6 +110,9 @@ impl App {
         self.spinner.stop();
         self.status.begin(&info);
         self.transcript.begin(&info, now);
+        if std::mem::take(&mut self.drafted) {
+            self.transcript.tell(Note::Aside(DRAFTED.to_owned()));
+        }
         self.transcript.fold_prompts(|text| self.composer.folded(text));
         let folder = info.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
         self.name = super::paint::cut(&info.title.or(folder).unwrap_or_default(), 60);

@@ -75,7 +75,7 @@ impl Status {
 
     /// What the model is waited for with: one on this machine reads its prompt for a while before it answers.
     pub(super) fn waits(&self) -> Cow<'static, str> {
-        let local = self.model.as_ref().is_some_and(|model| model.provider == "local");
+        let local = self.model.as_ref().is_some_and(|model| model.local);
         match self.usage.as_ref().filter(|usage| local && usage.context > 0) {
             Some(usage) => format!("Waiting for the model to read {} tokens", short(usage.context)).into(),
             None => "Waiting for the model".into(),
@@ -181,14 +181,14 @@ pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
 /// How much room is left before the conversation is compacted, or before the end when nothing does that.
 fn bar(left: u8, fullness: Fullness, theme: &Theme) -> Vec<Span<'static>> {
     let (style, words) = match fullness {
-        Fullness::Fine => (theme.dim, format!(" {left}%")),
+        Fullness::Fine => (theme.dim, format!(" {left}% free")),
         Fullness::Warning => (theme.warning, format!(" {left}% left")),
         Fullness::Error => (theme.error, format!(" {left}% left")),
-        Fullness::Blocking => (theme.error, " window full".to_owned()),
+        Fullness::Blocking => (theme.error, " full".to_owned()),
     };
     let full = (usize::from(left) * BAR).div_ceil(100).min(BAR);
     let bar = "█".repeat(full) + &"░".repeat(BAR - full);
-    vec![Span::styled(bar, style), Span::styled(words, style)]
+    vec![Span::styled("context ", theme.dim), Span::styled(bar, style), Span::styled(words, style)]
 }
 
 #[cfg(test)]
@@ -207,11 +207,9 @@ mod tests {
             fullness: Fullness::Fine,
             cache: None,
         };
-        for (provider, want) in
-            [("local", "Waiting for the model to read 12k tokens"), ("openai", "Waiting for the model")]
-        {
-            let (provider, model) = (provider.into(), "m".into());
-            let model = ModelInfo { provider, model, window: 32_000, known: true, probing: false };
+        for (local, want) in [(true, "Waiting for the model to read 12k tokens"), (false, "Waiting for the model")] {
+            let (provider, model) = ("mine".into(), "m".into());
+            let model = ModelInfo { provider, model, window: 32_000, known: true, probing: false, local };
             let status = Status { model: Some(model), usage: Some(usage.clone()), ..Status::default() };
             assert_eq!(status.waits(), want);
         }
@@ -225,6 +223,7 @@ mod tests {
             window: 200_000,
             known: true,
             probing: false,
+            local: false,
         };
         let total = Usage { input: 10_000, output: 2_000, ..Usage::default() };
         let usage = UsageInfo {
@@ -246,15 +245,16 @@ mod tests {
         let check = |width: u16, want: &str| {
             assert_eq!(status.line("? keys", false, width, &Theme::dark()).to_string(), want);
         };
-        check(80, "plan · claude-sonnet-4-5 · ████░ 70% · $0.12 · main · ? keys");
-        check(52, "plan · claude-sonnet-4-5 · ████░ 70% · $0.12 · main");
-        check(40, "plan · claude-sonnet-4-5 · ████░ 70%");
-        check(20, "plan · ████░ 70%");
+        check(80, "plan · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main · ? keys");
+        check(66, "plan · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main");
+        check(50, "plan · claude-sonnet-4-5 · context ████░ 70% free");
+        check(40, "plan · context ████░ 70% free");
+        check(20, "plan");
         check(4, "plan");
         for (left, fullness, width, want) in [
-            (9, Fullness::Warning, 40, "plan · claude-sonnet-4-5 · █░░░░ 9% left"),
-            (1, Fullness::Error, 24, "plan · █░░░░ 1% left"),
-            (0, Fullness::Blocking, 18, "░░░░░ window full"),
+            (9, Fullness::Warning, 50, "plan · claude-sonnet-4-5 · context █░░░░ 9% left"),
+            (1, Fullness::Error, 40, "plan · context █░░░░ 1% left"),
+            (0, Fullness::Blocking, 20, "context ░░░░░ full"),
         ] {
             let mut full = status.clone();
             full.usage = full.usage.map(|usage| UsageInfo { left, fullness, ..usage });

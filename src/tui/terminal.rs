@@ -19,7 +19,7 @@ pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
 pub use message::{copy, notify, progress, title};
 pub use restore::{Session, stop};
 pub use surface::{Hold, Surface};
-pub use traits::Traits;
+pub use traits::{Alert, Traits};
 pub use tty::{Output, Tty};
 
 /// Lets another program have the terminal while `run` lasts: $EDITOR, or `stop` for Ctrl+Z. The next frame draws the

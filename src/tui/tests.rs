@@ -251,7 +251,10 @@ fn prompts_shell_lines_and_commands_are_sent() {
     check("a<alt+enter>b<enter>", r#"{"op":"prompt","text":"a\nb","attachments":[],"delivery":"steer"}"#);
     check(" <enter>", "");
     check("!ls -l<enter>", r#"{"op":"shell","command":"ls -l"}"#);
-    check("!<bs>x<enter>", r#"{"op":"prompt","text":"x","attachments":[],"delivery":"steer"}"#);
+    for leaves in ["!<bs>", "!<esc>", "!ls -l<ctrl+u>"] {
+        let keys = format!("{leaves}x<enter>");
+        check(&keys, r#"{"op":"prompt","text":"x","attachments":[],"delivery":"steer"}"#);
+    }
     check("what?!<enter>", r#"{"op":"prompt","text":"what?!","attachments":[],"delivery":"steer"}"#);
     check("/cl<enter>", r#"{"op":"command","name":"clear","args":""}"#);
     check("/new<esc><enter>", r#"{"op":"command","name":"clear","args":""}"#);

@@ -62,8 +62,8 @@ impl Thinking {
         Some(match (asked, level) {
             (Level::None, _) => return None,
             (_, Level::None) => Span::styled("cannot think", theme.warning),
-            (asked, level) if asked == level => Span::styled(format!("{}{once}", level.label()), theme.thinking),
-            (_, level) => Span::styled(format!("{}{once}, at most", level.label()), theme.warning),
+            (asked, level) if asked == level => Span::styled(format!("{}{once}", level.name()), theme.thinking),
+            (_, level) => Span::styled(format!("{}{once}, at most", level.name()), theme.warning),
         })
     }
 }

@@ -36,8 +36,7 @@ async fn config_shows_explains_and_sets() {
     check(&["/config tui"], &["tui.highlight = true\n  from built-in defaults"]).await;
     check(&["/config tui.tehme"], &["error: unknown key `tui.tehme`; did you mean `tui.theme`?"]).await;
     check(&["/config tui.theme pink"], &["error:", "must be one of auto, dark, light"]).await;
-    check(&["/config tui.theme light"], &["tui.theme = \"light\"\n  from user configuration", "overrides \"auto\""])
-        .await;
+    check(&["/config tui.theme light"], &["`tui.theme = \"light\"`, saved to `~/.config/cocode/config.toml`."]).await;
     check(&["/config log.level warn"], &["takes effect at the next start"]).await;
     check(&["/config memory.files NOTES.md"], &["takes effect in the next session"]).await;
     // What else is set holds at once; what wins over it is named.

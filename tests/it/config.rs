@@ -496,19 +496,18 @@ fn thinking_is_chosen_by_files_and_locked_by_variables() {
     check(User::new(), "- - None false");
     // What is said counts, also when it says the same as the default.
     check(User::new().file(USER, "thinking.default_level = 'none'"), "none - None false");
-    check(User::new().file(USER, "thinking.default_level = 'deep'"), "deep_think - None false");
-    check(User::new().flags("thinking.default_level = 'ultrathink'"), "ultra_think - None false");
+    check(User::new().file(USER, "thinking.default_level = 'deep'"), "deep - None false");
+    check(User::new().flags("thinking.default_level = 'ultrathink'"), "ultra - None false");
     check(
         User::new().file(USER, "thinking.default_level = 'dep'"),
-        "home/.config/cocode/config.toml:1: `thinking.default_level` must be one of none, deep_think, deep, deepthink, \
-         ultra_think, ultra, ultrathink (did you mean deep?), not \"dep\"",
+        "home/.config/cocode/config.toml:1: `thinking.default_level` must be one of none, deep, ultra (did you mean deep?), not \"dep\"",
     );
-    check(User::new().var("COCODE_THINKING_LEVEL", "Ultra"), "- ultra_think None false");
+    check(User::new().var("COCODE_THINKING_LEVEL", "Ultra"), "- ultra None false");
     check(User::new().var("COCODE_MAX_THINKING_TOKENS", "0"), "- - Some(0) false");
     check(User::new().var("COCODE_INTERLEAVED_THINKING", "1"), "- - None true");
     check(
         User::new().var("COCODE_THINKING_LEVEL", "hard").var("COCODE_MAX_THINKING_TOKENS", "many"),
-        "variable COCODE_THINKING_LEVEL: no thinking level \"hard\": choose none, deep_think or ultra_think\n\
+        "variable COCODE_THINKING_LEVEL: no thinking level \"hard\": choose none, deep or ultra\n\
          variable COCODE_MAX_THINKING_TOKENS: must be a number of tokens, or 0 for no thinking, not \"many\"",
     );
     check(
@@ -551,8 +550,8 @@ fn models_may_stand_in_a_json_file_beside_the_toml() {
     );
     check(
         User::new().file(JSON, r#"{"m": {"thinking_override": {"supported_levels": ["deeep"]}}}"#),
-        "home/.config/cocode/models.json: `models.m.thinking_override.supported_levels[0]` must be one of none, deep_think, \
-         deep, deepthink, ultra_think, ultra, ultrathink (did you mean deep?), not \"deeep\"",
+        "home/.config/cocode/models.json: `models.m.thinking_override.supported_levels[0]` must be one of none, deep, \
+         ultra (did you mean deep?), not \"deeep\"",
     );
     check(
         User::new().file(USER, "[models.m]\nthinking = 'budgte'"),

@@ -138,6 +138,7 @@ fn pastes_and_pictures_come_back_after_a_restart() {
     assert_eq!(screen.wait_exit().exit_code(), 143);
     let mut screen = launch(&program, (80, 24), &["--offline-script", &program.script("three.yaml", one)]);
     screen.wait_text(both);
+    screen.wait_text("was left unsent when cocode last ended here");
     screen.send("\r");
     screen.wait_text("Seen.");
     screen.wait_text("[image/png, ");

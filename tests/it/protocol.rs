@@ -129,7 +129,8 @@ fn items() -> Vec<Item> {
 
 #[test]
 fn events() {
-    let model = ModelInfo { provider: "p".into(), model: "m".into(), window: 1, known: true, probing: false };
+    let model =
+        ModelInfo { provider: "p".into(), model: "m".into(), window: 1, known: true, probing: false, local: false };
     let session = SessionInfo {
         id: "id".into(),
         cwd: "/p".into(),
@@ -152,7 +153,7 @@ fn events() {
         session: Some(Level::UltraThink),
         supported: vec![Level::None, Level::DeepThink],
         locked: None,
-        keywords: Keywords { deepthink: vec!["deepthink".into()], ultrathink: vec![] },
+        keywords: Keywords { deep: vec!["deepthink".into()], ultra: vec![] },
     };
     let usage = UsageInfo {
         total: Usage::default(),

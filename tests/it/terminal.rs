@@ -430,12 +430,12 @@ fn alt_t_is_read_as_terminals_send_it() {
     // The engine has said what the model can.
     screen.wait_text("0 tokens");
     screen.send("\x1bt");
-    screen.wait_text("default · deep think · ");
+    screen.wait_text("default · deep · ");
     screen.send("\x1bT");
     screen.wait_text("no thinking");
     // As terminals with a richer keyboard protocol say it.
     screen.send("\x1b[116:84;4u");
-    screen.wait_text("default · ultra think · ");
+    screen.wait_text("default · ultra · ");
     screen.send("go\r");
     screen.wait_text("Seen it.");
     screen.wait_text("thought, 1 token ");

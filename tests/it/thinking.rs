@@ -274,27 +274,17 @@ async fn the_command_says_what_holds_and_why() {
         let told = told.join("\n");
         assert!(told.contains(want), "{command}: {told}");
     }
-    check(|run| run, "/thinking", "Thinking: **none**.⏎⏎This model supports `none`, `deep_think`, `ultra_think`.")
-        .await;
-    check(|run| run, "/thinking deep", "Thinking: **deep_think**, chosen for this session").await;
-    check(|run| run, "/effort max", "**ultra_think**").await;
-    check(|run| run, "/effort medium", "**deep_think**").await;
+    check(|run| run, "/thinking", "Thinking: **none**.⏎⏎This model supports `none`, `deep`, `ultra`.").await;
+    check(|run| run, "/thinking deep", "Thinking: **deep**, chosen for this session").await;
+    check(|run| run, "/effort max", "**ultra**").await;
+    check(|run| run, "/effort medium", "**deep**").await;
     check(|run| run, "/effort low", "**none**, chosen for this session").await;
-    check(
-        |run| run,
-        "/thinking hard",
-        "error no thinking level \"hard\": choose none, deep_think or ultra_think, or auto",
-    )
-    .await;
-    check(|run| run.thinking("deep:9000"), "/thinking", "**deep_think**, chosen by `--thinking`").await;
+    check(|run| run, "/thinking hard", "error no thinking level \"hard\": choose none, deep or ultra, or auto").await;
+    check(|run| run.thinking("deep:9000"), "/thinking", "**deep**, chosen by `--thinking`").await;
     check(|run| run.set("thinking.default_level = 'deep'"), "/thinking", "by the setting `thinking.default_level`")
         .await;
-    check(
-        |run| run.set("thinking.auto_enable = true"),
-        "/thinking",
-        "**deep_think**, chosen as the default of this model",
-    )
-    .await;
+    check(|run| run.set("thinking.auto_enable = true"), "/thinking", "**deep**, chosen as the default of this model")
+        .await;
     check(|run| run.env("COCODE_THINKING_LEVEL", "deep"), "/thinking", "chosen by COCODE_THINKING_LEVEL").await;
     check(
         |run| run.env("COCODE_MAX_THINKING_TOKENS", "0"),

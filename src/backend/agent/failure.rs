@@ -23,8 +23,13 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Itself, and what the user can do about it.
+    pub(super) fn told(&self, presence: Presence) -> String {
+        self.advice(presence).map_or_else(|| self.to_string(), |advice| format!("{self}; {advice}"))
+    }
+
     /// What the user can do about it, where the text itself does not say. Slash commands are for those who can type them.
-    pub(super) fn advice(&self, presence: Presence) -> Option<&'static str> {
+    fn advice(&self, presence: Presence) -> Option<&'static str> {
         let here = presence == Presence::Attended;
         match self {
             Failure::Full { .. } if here => Some(

@@ -30,6 +30,7 @@ impl Model {
             window: self.spec.window,
             known: self.spec.known,
             probing: false,
+            local: self.provider.local(),
         }
     }
 }

@@ -116,8 +116,8 @@ pub fn abilities(spec: &ModelSpec, wire: &str) -> Abilities {
         default_level: given.default_level,
         max_budget: takes_budget.then(|| given.max_budget.unwrap_or(spec.max_budget)),
         max_output: spec.max_output,
-        deep_budget: given.budget_by_level.deep_think,
-        ultra_budget: given.budget_by_level.ultra_think,
+        deep_budget: given.budget_by_level.deep,
+        ultra_budget: given.budget_by_level.ultra,
     }
 }
 

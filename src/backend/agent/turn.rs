@@ -67,8 +67,6 @@ impl Turn<'_> {
 
     /// Says why the turn failed. Prompts of which nothing came leave the conversation and go back to the composer.
     async fn give_up(&mut self, failure: &Failure, before: Seq, typed: String) {
-        let advice =
-            failure.advice(self.agent.conversation.presence).map(|advice| format!("; {advice}")).unwrap_or_default();
         let since: Vec<_> = self.agent.conversation.context().entries().filter(|(seq, _)| *seq >= before).collect();
         let answered = self.agent.spending.turn.answered;
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
@@ -83,7 +81,7 @@ impl Turn<'_> {
                 self.mailbox.emit(Event::Item(Item::Note { text })).await;
             }
         }
-        self.mailbox.emit(Event::Error { text: format!("{failure}{advice}"), restore }).await;
+        self.mailbox.emit(Event::Error { text: failure.told(self.agent.conversation.presence), restore }).await;
     }
 
     async fn finish_turn(&mut self, end: TurnEnd) {

@@ -3,7 +3,11 @@
 use toml::{Table, Value};
 
 /// Another name, and the setting that it means.
-const ALIASES: [(&str, &str); 18] = [
+const ALIASES: [(&str, &str); 22] = [
+    ("thinking.keywords.deepthink", "thinking.keywords.deep"),
+    ("thinking.keywords.ultrathink", "thinking.keywords.ultra"),
+    ("thinking.budgets.deep_think", "thinking.budgets.deep"),
+    ("thinking.budgets.ultra_think", "thinking.budgets.ultra"),
     ("compact.auto_compact_enabled", "compact.auto"),
     ("compact.autoCompactEnabled", "compact.auto"),
     ("compact.model_auto_compact_token_limit", "compact.auto_compact_threshold"),

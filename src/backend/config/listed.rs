@@ -73,7 +73,7 @@ impl Loaded {
 }
 
 fn kind(node: &Json) -> SettingKind {
-    let choices = schema::choices(node);
+    let choices = super::shape::words(node);
     match schema::kind(node) {
         _ if !choices.is_empty() => {
             SettingKind::Choice { values: choices.iter().filter_map(|one| one.as_str()).map(str::to_owned).collect() }

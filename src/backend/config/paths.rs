@@ -86,6 +86,26 @@ pub enum PathError {
 }
 
 impl Paths {
+    /// A text for people: paths in the user's home begin with `~`.
+    pub fn tilde(&self, text: &str) -> String {
+        let home = self.user_home.as_ref().and_then(|home| home.to_str()).map(|home| home.trim_end_matches('/'));
+        let Some(home) = home.filter(|home| !home.is_empty()) else { return text.to_owned() };
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(home) {
+            let (before, after) = (&rest[..at], &rest[at + home.len()..]);
+            // A whole path: nothing of a name before it, and its end or a part of it behind.
+            let inside = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+            let begins = !before.chars().next_back().or(out.chars().next_back()).is_some_and(inside);
+            let ends = after.chars().next().is_none_or(|c| c == '/' || !inside(c));
+            out.push_str(before);
+            out.push_str(if begins && ends { "~" } else { home });
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
     /// Derives the folders; touches no file.
     ///
     /// # Errors
@@ -160,6 +180,18 @@ impl Paths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_home_is_written_short() {
+        let paths = Paths::new(&Env::fake(Path::new("/home/ada"), &[])).unwrap();
+        for (text, want) in [
+            ("/home/ada/.config/x.toml:2: odd", "~/.config/x.toml:2: odd"),
+            ("in `/home/ada`, or /home/ada/b", "in `~`, or ~/b"),
+            ("/home/adams/x /mnt/home/ada/x /home/ada.old", "/home/adams/x /mnt/home/ada/x /home/ada.old"),
+        ] {
+            assert_eq!(paths.tilde(text), want);
+        }
+    }
 
     #[test]
     fn variables_move_the_folders() {

@@ -15,7 +15,6 @@ use crate::permission::Mode;
 use crate::protocol::{Interface, StatusLine};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::settings::ProviderSettings;
-use crate::thinking::Level;
 use crate::tools;
 
 /// All settings, merged. Hand its parts on in slices.
@@ -145,7 +144,7 @@ fn mode_schema(_: &mut SchemaGenerator) -> Schema {
 fn models_schema(_: &mut SchemaGenerator) -> Schema {
     let (flag, count) = (json!({ "type": "boolean" }), json!({ "type": "integer", "minimum": 1 }));
     let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let level = json!({ "type": "string", "enum": Level::NAMES });
+    let level = super::thinking::level();
     json_schema!({ "type": "object", "additionalProperties": { "type": "object", "additionalProperties": false, "properties": {
         "aliases": texts, "window": count, "max_output": count,
         "price": { "type": "array", "items": { "type": "number" }, "minItems": 4, "maxItems": 4 },
@@ -156,7 +155,7 @@ fn models_schema(_: &mut SchemaGenerator) -> Schema {
         "thinking_override": { "type": "object", "additionalProperties": false, "properties": {
             "supported_levels": { "type": "array", "items": level }, "default_level": level, "max_budget": count,
             "budget_by_level": { "type": "object", "additionalProperties": false, "properties": {
-                "deep_think": count, "ultra_think": count,
+                "deep": count, "ultra": count, "deep_think": count, "ultra_think": count,
             }},
         }},
     }}})

@@ -98,7 +98,7 @@ impl Shape {
                 let message = unknown(fault.schema, &schema::place(before), &schema::place(std::slice::from_ref(name)));
                 return Fault { key, message };
             }
-            Problem::Choice(value, choices) => one_of(choices, value),
+            Problem::Choice(value, _) => one_of(&words(fault.schema), value),
             Problem::Limit(_, limit) => limit.clone(),
             Problem::Kind(_) => match found(table, &fault.path) {
                 Some(Value::Float(number)) if schema::kind(fault.schema) == Some("number") && !number.is_finite() => {
@@ -168,6 +168,14 @@ fn found<'a>(table: &'a Table, path: &[Step]) -> Option<&'a Value> {
     })
 }
 
+/// The values to show of those that a key may have: its examples, where some are only read.
+pub(super) fn words(schema: &Json) -> Vec<&Json> {
+    match schema.get("examples").and_then(Json::as_array) {
+        Some(shown) => shown.iter().collect(),
+        None => schema::choices(schema),
+    }
+}
+
 fn one_of(choices: &[&Json], value: &Json) -> String {
     let choices: Vec<&str> = choices.iter().filter_map(|choice| choice.as_str()).collect();
     let mut expected = format!("one of {}", choices.join(", "));
@@ -184,7 +192,7 @@ fn expected(schema: &Json) -> String {
     let items = || schema.pointer("/items/type").and_then(Json::as_str);
     match schema::kind(schema) {
         Some("object") => "a table".into(),
-        Some("string") if !schema::choices(schema).is_empty() => one_of(&schema::choices(schema), &Json::Null),
+        Some("string") if !schema::choices(schema).is_empty() => one_of(&words(schema), &Json::Null),
         Some("boolean") => "true or false".into(),
         Some("integer") => "a whole number".into(),
         Some("array") if items() == Some("number") => "a list of numbers".into(),

@@ -34,13 +34,18 @@ pub struct Thinking {
 #[serde(deny_unknown_fields)]
 pub struct ByLevel {
     #[schemars(range(min = 1024))]
-    pub deep_think: u32,
+    pub deep: u32,
     #[schemars(range(min = 1024))]
-    pub ultra_think: u32,
+    pub ultra: u32,
 }
 
 pub(super) fn level_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": Level::NAMES })
+    json_schema!({ "type": "string", "enum": Level::NAMES, "examples": Level::ALL })
+}
+
+/// What may be written for a level, as a schema; only the examples are shown.
+pub(super) fn level() -> serde_json::Value {
+    serde_json::json!({ "type": "string", "enum": Level::NAMES, "examples": Level::ALL })
 }
 
 /// Reads the two variables.
@@ -76,7 +81,7 @@ impl Loaded {
             interleaved: thinking.interleaved,
             budget_tokens: thinking.budget_tokens,
             keywords: thinking.keywords.clone(),
-            budgets: Budgets { deep_think: thinking.budgets.deep_think, ultra_think: thinking.budgets.ultra_think },
+            budgets: Budgets { deep: thinking.budgets.deep, ultra: thinking.budgets.ultra },
         }
     }
 }

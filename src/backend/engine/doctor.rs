@@ -78,6 +78,9 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
             }));
         }
     }
+    for finding in &mut findings {
+        finding.text = here.paths.tilde(&finding.text);
+    }
     findings
 }
 

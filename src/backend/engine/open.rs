@@ -297,7 +297,7 @@ impl Engine {
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
         for text in rules.into_iter().chain(settings) {
-            self.mailbox.emit(Event::Notice { text }).await;
+            self.mailbox.emit(Event::Notice { text: self.setup.paths.tilde(&text) }).await;
         }
         if !self.loaded.broken.is_empty() {
             let files = self.loaded.broken.iter().map(|(_, file)| file.display().to_string());
@@ -305,6 +305,7 @@ impl Engine {
                 "{}: ignored because it does not parse; until it is fixed, anything its rules might have denied asks first",
                 files.collect::<Vec<_>>().join(", ")
             );
+            let text = self.setup.paths.tilde(&text);
             // Where nobody sees it, a broken file of the project has ended the start.
             let event = match self.loaded.project_broken() || self.setup.presence == Presence::Attended {
                 true => Event::Error { text, restore: None },

@@ -1,5 +1,6 @@
 //! Commands that only look: they gather data, which front ends put into words, also while a turn has the agent.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -140,16 +141,21 @@ impl<'a> Look<'a> {
             model: model.name(),
             window: model.spec.window,
             mode: session.facts().mode.unwrap_or_default(),
-            folder: self.setup.project.clone(),
+            folder: self.shown(&self.setup.project),
             trusted: self.agent.trusted(),
             withheld: self.loaded.withheld.len() as u64,
             session: session.id().to_owned(),
             title: session.title().map(str::to_owned),
-            log: session.log().to_path_buf(),
+            log: self.shown(session.log()),
             context: self.agent.used(session),
             rules: self.agent.rules().entries().len() as u64,
-            settings: self.setup.paths.user_config(),
+            settings: self.shown(&self.setup.paths.user_config()),
         })
+    }
+
+    /// A path as people write it.
+    fn shown(&self, path: &Path) -> PathBuf {
+        PathBuf::from(self.setup.paths.tilde(&path.to_string_lossy()))
     }
 
     /// `/config`: one key, or every key that somebody set.

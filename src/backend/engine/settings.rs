@@ -1,5 +1,6 @@
 //! The one place where a configuration becomes what the running system holds: at the start, on `/config`, with trust.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -111,7 +112,11 @@ impl Engine {
             Ok(problems) => problems,
             Err(broken) => return self.fail(broken).await,
         };
-        let settings = self.loaded.explain(key).unwrap_or_default();
+        let mut settings = self.loaded.explain(key).unwrap_or_default();
+        for given in settings.iter_mut().flat_map(|setting| &mut setting.given) {
+            given.place = self.setup.paths.tilde(&given.place);
+        }
+        let file = PathBuf::from(self.setup.paths.tilde(&file.to_string_lossy()));
         let change = SettingChanged { key: key.to_owned(), settings, file, holds: holds(key) };
         self.show(Report::SettingChanged(change)).await;
         for text in problems {
@@ -264,7 +269,7 @@ mod tests {
             // Ten tries are the most: nine and ten retries are the same.
             ("network.max_retries", _) => Value::Integer(3),
             ("compact.tool_output.summary", _) => word("heuristic"),
-            ("thinking.default_level", _) => word("deep_think"),
+            ("thinking.default_level", _) => word("deep"),
             ("skills.verbosity", _) => word("sparse"),
             ("tui.theme", _) => word("mono"),
             ("tui.editor_mode", _) => word("vim"),

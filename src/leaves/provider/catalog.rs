@@ -61,8 +61,10 @@ pub struct ThinkingOverride {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetByLevel {
-    pub deep_think: Option<u32>,
-    pub ultra_think: Option<u32>,
+    #[serde(alias = "deep_think")]
+    pub deep: Option<u32>,
+    #[serde(alias = "ultra_think")]
+    pub ultra: Option<u32>,
 }
 
 /// Dollars for a million tokens.

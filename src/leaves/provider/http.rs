@@ -189,6 +189,10 @@ impl Provider for HttpProvider {
         shown(&self.shared.settings.base_url)
     }
 
+    fn local(&self) -> bool {
+        Url::parse(&self.shared.settings.base_url).is_ok_and(|url| is_loopback(&url))
+    }
+
     fn stream(&self, request: Arc<Request>) -> ReplyStream {
         let shared = self.shared.clone();
         let opened = async move {

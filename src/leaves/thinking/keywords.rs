@@ -11,8 +11,8 @@ use super::Level;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Keywords {
-    pub deepthink: Vec<String>,
-    pub ultrathink: Vec<String>,
+    pub deep: Vec<String>,
+    pub ultra: Vec<String>,
 }
 
 /// What a message asks for.
@@ -44,12 +44,11 @@ impl Keywords {
 /// Every keyword outside of code, in the order of the text, none overlapping another: of two that begin at one place the
 /// longer counts, then the higher level.
 pub fn extract_keyword_positions(text: &str, keywords: &Keywords) -> Vec<Position> {
-    let phrases: Vec<(Level, Vec<char>)> =
-        [(Level::UltraThink, &keywords.ultrathink), (Level::DeepThink, &keywords.deepthink)]
-            .into_iter()
-            .flat_map(|(level, words)| words.iter().map(move |words| (level, folded(words.trim()))))
-            .filter(|(_, phrase)| !phrase.is_empty())
-            .collect();
+    let phrases: Vec<(Level, Vec<char>)> = [(Level::UltraThink, &keywords.ultra), (Level::DeepThink, &keywords.deep)]
+        .into_iter()
+        .flat_map(|(level, words)| words.iter().map(move |words| (level, folded(words.trim()))))
+        .filter(|(_, phrase)| !phrase.is_empty())
+        .collect();
     let begins = |c: char| c.to_lowercase().next().is_some_and(|c| phrases.iter().any(|(_, phrase)| phrase[0] == c));
     let mut found = Vec::new();
     let (mut code, mut skip) = (None, 0);
@@ -192,8 +191,8 @@ mod tests {
     fn keywords() -> Keywords {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         Keywords {
-            deepthink: words(&["deepthink", "think deeper", ""]),
-            ultrathink: words(&["ultrathink", "maximum thinking", "think deeper than ever"]),
+            deep: words(&["deepthink", "think deeper", ""]),
+            ultra: words(&["ultrathink", "maximum thinking", "think deeper than ever"]),
         }
     }
 

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// How hard the model thinks. The order is that of the effort.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     #[default]
     None,
@@ -19,24 +18,15 @@ impl Level {
     /// Weakest first.
     pub const ALL: [Level; 3] = [Level::None, Level::DeepThink, Level::UltraThink];
 
-    /// Every way to write a level, for schemas.
-    pub const NAMES: [&str; 7] = ["none", "deep_think", "deep", "deepthink", "ultra_think", "ultra", "ultrathink"];
+    /// Every way to write a level, for schemas: the names, then what earlier versions wrote.
+    pub const NAMES: [&str; 7] = ["none", "deep", "ultra", "deep_think", "deepthink", "ultra_think", "ultrathink"];
 
-    /// As settings and logs name it.
+    /// The one name that is shown and written.
     pub fn name(self) -> &'static str {
         match self {
             Level::None => "none",
-            Level::DeepThink => "deep_think",
-            Level::UltraThink => "ultra_think",
-        }
-    }
-
-    /// As front ends show it.
-    pub fn label(self) -> &'static str {
-        match self {
-            Level::None => "no thinking",
-            Level::DeepThink => "deep think",
-            Level::UltraThink => "ultra think",
+            Level::DeepThink => "deep",
+            Level::UltraThink => "ultra",
         }
     }
 
@@ -65,8 +55,14 @@ impl FromStr for Level {
             "none" => Ok(Level::None),
             "deep" | "deep_think" | "deepthink" => Ok(Level::DeepThink),
             "ultra" | "ultra_think" | "ultrathink" => Ok(Level::UltraThink),
-            _ => Err(format!("no thinking level {text:?}: choose none, deep_think or ultra_think")),
+            _ => Err(format!("no thinking level {text:?}: choose none, deep or ultra")),
         }
+    }
+}
+
+impl Serialize for Level {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

@@ -11,7 +11,7 @@ fn settings() -> Settings {
         interleaved: false,
         budget_tokens: None,
         keywords: Keywords::default(),
-        budgets: Budgets { deep_think: 16_000, ultra_think: 32_000 },
+        budgets: Budgets { deep: 16_000, ultra: 32_000 },
     }
 }
 
@@ -206,10 +206,7 @@ fn levels_have_names() {
         assert_eq!(serde_json::to_value(level).unwrap(), level.name());
     }
     assert_eq!("Deep-Think".parse(), Ok(DeepThink));
-    assert_eq!(
-        "hard".parse::<Level>().unwrap_err(),
-        "no thinking level \"hard\": choose none, deep_think or ultra_think"
-    );
+    assert_eq!("hard".parse::<Level>().unwrap_err(), "no thinking level \"hard\": choose none, deep or ultra");
     let efforts = ["low", "medium", "high", "xhigh", "MAX", "deep"].map(Level::of_effort);
     assert_eq!(efforts, [Some(Off), Some(DeepThink), Some(UltraThink), Some(UltraThink), Some(UltraThink), None]);
 }
@@ -222,5 +219,5 @@ fn a_flag_may_name_a_budget() {
     assert_eq!(parse("none"), Ok((Off, None)));
     assert!(parse("deep:").unwrap_err().contains("deep:12000"));
     assert!(parse("deep:0").unwrap_err().contains("number of tokens"));
-    assert!(parse("12000").unwrap_err().contains("choose none, deep_think or ultra_think"));
+    assert!(parse("12000").unwrap_err().contains("choose none, deep or ultra"));
 }

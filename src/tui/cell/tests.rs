@@ -218,6 +218,7 @@ fn everything_else() {
         window: 200_000,
         known: true,
         probing: false,
+        local: false,
     };
     let cwd = PathBuf::from("/home/someone/projects/deep/inside/some/folder/cocode");
     let since = Some(at(60));

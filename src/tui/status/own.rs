@@ -276,6 +276,7 @@ mod tests {
             window: 200_000,
             known: true,
             probing: false,
+            local: false,
         };
         let total = Usage { input: 10, output: 2, cache_read: 5, cache_write: 1, ..Usage::default() };
         let (cost_usd, fullness) = (Some(0.5), Fullness::Fine);

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 
-use super::Traits;
+use super::{Alert, Traits};
 use crate::tui::msg::Progress;
 
 /// Longest title or notification, in characters.
@@ -15,14 +15,14 @@ pub fn title(text: &str) -> Vec<u8> {
     format!("\x1b]2;{}\x1b\\", clean(text)).into_bytes()
 }
 
-/// The bytes that show a notification: the two common sequences and the bell, of which a terminal ignores what it
-/// does not know.
+/// The bytes that show one notification, in the way that the terminal is known to have: all at once would alert twice.
 pub fn notify(heading: &str, text: &str, traits: Traits) -> Vec<u8> {
     let (heading, text) = (clean(heading).replace(';', ","), clean(text));
-    let mut bytes = outer(&format!("\x1b]9;{heading}: {text}\x07"), traits);
-    bytes.extend(outer(&format!("\x1b]777;notify;{heading};{text}\x07"), traits));
-    bytes.push(b'\x07');
-    bytes
+    match traits.alert {
+        Alert::Osc9 => format!("\x1b]9;{heading}: {text}\x07").into_bytes(),
+        Alert::Osc777 => format!("\x1b]777;notify;{heading};{text}\x07").into_bytes(),
+        Alert::Bell => vec![b'\x07'],
+    }
 }
 
 /// The bytes that copy `text` to the clipboard of the machine that shows the terminal (OSC 52), or none when it is
@@ -111,7 +111,11 @@ mod tests {
         let tmux = Traits { tmux: true, ..Traits::USUAL };
         check(copy("hi", Traits::USUAL).unwrap(), "\x1b]52;c;aGk=\x07");
         check(copy("hi", tmux).unwrap(), "\x1bPtmux;\x1b\x1b]52;c;aGk=\x07\x1b\\\x1b]52;c;aGk=\x07");
-        check(notify("a;b", "c\n", Traits::USUAL), "\x1b]9;a,b: c\x07\x1b]777;notify;a,b;c\x07\x07");
+        for (alert, want) in
+            [(Alert::Osc9, "\x1b]9;a,b: c\x07"), (Alert::Osc777, "\x1b]777;notify;a,b;c\x07"), (Alert::Bell, "\x07")]
+        {
+            check(notify("a;b", "c\n", Traits { alert, ..Traits::USUAL }), want);
+        }
         assert_eq!(copy(&"x".repeat(COPY_BYTES + 1), Traits::USUAL), None);
     }
 }

@@ -17,12 +17,28 @@ pub struct Traits {
     pub progress: bool,
     /// Has answered that it takes the status of programs (OSC 7501).
     pub status: bool,
+    pub alert: Alert,
+}
+
+/// How a terminal is asked to call its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alert {
+    Osc9,
+    Osc777,
+    Bell,
 }
 
 impl Traits {
     /// A terminal as most are.
-    pub const USUAL: Traits =
-        Traits { plain: false, regions: true, reflows: true, tmux: false, progress: false, status: false };
+    pub const USUAL: Traits = Traits {
+        plain: false,
+        regions: true,
+        reflows: true,
+        tmux: false,
+        progress: false,
+        status: false,
+        alert: Alert::Bell,
+    };
 
     /// Reads the variables that terminals and multiplexers set; `var` looks one up.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Traits {
@@ -35,7 +51,17 @@ impl Traits {
         let known = set("WT_SESSION") || var("ConEmuANSI").as_deref() == Some("ON");
         let progress = known || matches!(program.as_str(), "ghostty" | "WezTerm") || term == "xterm-ghostty";
         let plain = term.is_empty() || term == "dumb";
-        Traits { plain, regions: !screen && !tmux, reflows: !cuts, tmux, progress: progress && !plain, status: false }
+        let nine = matches!(program.as_str(), "iTerm.app" | "ghostty" | "WezTerm" | "kitty")
+            || matches!(term.as_str(), "xterm-ghostty" | "xterm-kitty")
+            || var("LC_TERMINAL").as_deref() == Some("iTerm2");
+        let alert = match (tmux || screen, nine) {
+            (true, _) => Alert::Bell,
+            (_, true) => Alert::Osc9,
+            _ if set("VTE_VERSION") || term.starts_with("foot") || term.starts_with("rxvt") => Alert::Osc777,
+            _ => Alert::Bell,
+        };
+        let regions = !screen && !tmux;
+        Traits { plain, regions, reflows: !cuts, tmux, progress: progress && !plain, status: false, alert }
     }
 
     /// Takes in what the terminal says of itself (XTVERSION), which holds also where the environment does not
@@ -67,8 +93,14 @@ mod tests {
         check(&[("TERM", "xterm"), ("XTERM_VERSION", "XTerm(390)")], Traits { reflows: false, ..usual });
         let bar = Traits { progress: true, ..usual };
         check(&[("TERM", "xterm-256color"), ("WT_SESSION", "x")], bar);
-        check(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")], bar);
-        check(&[("TERM", "xterm-ghostty")], bar);
+        let nine = Traits { alert: Alert::Osc9, ..bar };
+        check(&[("TERM", "xterm-256color"), ("TERM_PROGRAM", "WezTerm")], nine);
+        check(&[("TERM", "xterm-ghostty")], nine);
+        check(&[("TERM", "xterm-kitty")], Traits { alert: Alert::Osc9, ..usual });
+        let gnome = [("TERM", "xterm-256color"), ("VTE_VERSION", "7600")];
+        check(&gnome, Traits { alert: Alert::Osc777, ..usual });
+        let inside = [("TERM", "tmux-256color"), ("TMUX", "/tmp/x,1,0"), ("VTE_VERSION", "7600")];
+        check(&inside, Traits { regions: false, tmux: true, ..usual });
         check(&[("TERM", "linux")], Traits { reflows: false, ..usual });
     }
 }

@@ -116,7 +116,14 @@ fn ended(end: TurnEnd, millis: u64) -> Event {
 }
 
 fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
-    let model = ModelInfo { provider: "offline".into(), model: "scripted".into(), window: 1000, known: true, probing };
+    let model = ModelInfo {
+        provider: "offline".into(),
+        model: "scripted".into(),
+        window: 1000,
+        known: true,
+        probing,
+        local: false,
+    };
     let (cwd, log) = (PathBuf::from("/code"), PathBuf::from("/log"));
     let older = history.len() as u64;
     Event::Session(SessionInfo {

@@ -15,7 +15,7 @@ fn settings() -> Settings {
         interleaved: false,
         budget_tokens: None,
         keywords: Keywords::default(),
-        budgets: Budgets { deep_think: 16_000, ultra_think: 32_000 },
+        budgets: Budgets { deep: 16_000, ultra: 32_000 },
     }
 }
 

@@ -15,6 +15,9 @@ use crate::tui::render::Row;
 use crate::tui::render::wrap::{self, Piece, Prefix};
 use crate::tui::theme::Theme;
 
+/// Widest row of prose, in cells: longer ones are hard to read. Code and tables take what there is.
+const PROSE: usize = 100;
+
 /// Rows of a segment of clean source.
 pub(super) fn rows(kind: Kind, source: &str, width: usize, theme: &Theme, colours: &mut Colours) -> Vec<Row> {
     if kind == Kind::Rule {
@@ -343,7 +346,7 @@ impl<'a> Block<'a> {
         }
         if !pieces.is_empty() {
             let prefix = self.prefix();
-            self.rows.extend(wrap::wrap(&pieces, self.width, &prefix));
+            self.rows.extend(wrap::wrap(&pieces, self.width.min(PROSE), &prefix));
         }
     }
 

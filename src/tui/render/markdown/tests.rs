@@ -304,3 +304,13 @@ fn hostile_texts_are_drawn_all_the_same() {
     assert!(rows_of(&table) >= 5_000);
     assert!(rows_of(&"x".repeat(1_000_000)) >= 25_000);
 }
+
+#[test]
+fn prose_stays_narrow_where_there_is_more_room() {
+    let words = "word ".repeat(60);
+    let widest = |source: &str| render(source, 200, &Theme::dark()).iter().map(|row| row.line.width()).max().unwrap();
+    for prose in [words.clone(), format!("- {words}"), format!("> {words}"), format!("# {words}")] {
+        assert!((90..=100).contains(&widest(&prose)), "{}: {prose}", widest(&prose));
+    }
+    assert!(widest(&format!("```\n{}\n```", "x".repeat(150))) > 140);
+}
