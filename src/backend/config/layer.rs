@@ -112,15 +112,16 @@ impl Layer {
     pub(crate) fn parse(source: Source, file: Option<&Path>, text: &str) -> Result<Layer, Problem> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut layer = Layer { file: file.map(Path::to_owned), ..Layer::new(source, Table::new()) };
+        let lines = Lines::of(text);
         let parsed = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map(|span| line_at(text, span.start));
+            let line = error.span().map(|span| lines.at(span.start));
             let place = layer.file_label();
             Problem {
                 place: line.map_or(place.clone(), |line| format!("{place}:{line}")),
                 message: format!("not valid TOML: {}", error.message()),
             }
         })?;
-        layer.table = plain_table(parsed.get_ref(), text, "", &mut layer.places);
+        layer.table = plain_table(parsed.get_ref(), &lines, "", &mut layer.places);
         layer.resolve();
         Ok(layer)
     }
@@ -407,21 +408,31 @@ fn variable_path(name: &str) -> Vec<String> {
     aliases::meant(parts.iter().enumerate().map(part).collect())
 }
 
-fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+/// Where the lines of a text end, in bytes.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines(text.match_indices('\n').map(|(at, _)| at).collect())
+    }
+
+    /// The number of the line with a byte, from 1.
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
 }
 
-fn plain_table(parsed: &DeTable<'_>, text: &str, prefix: &str, places: &mut BTreeMap<String, Place>) -> Table {
+fn plain_table(parsed: &DeTable<'_>, lines: &Lines, prefix: &str, places: &mut BTreeMap<String, Place>) -> Table {
     let mut table = Table::new();
     for (name, value) in parsed {
         let key = if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
-        places.insert(key.clone(), Place::Line(line_at(text, name.span().start)));
-        table.insert(name.get_ref().to_string(), plain(value.get_ref(), text, &key, places));
+        places.insert(key.clone(), Place::Line(lines.at(name.span().start)));
+        table.insert(name.get_ref().to_string(), plain(value.get_ref(), lines, &key, places));
     }
     table
 }
 
-fn plain(value: &DeValue<'_>, text: &str, key: &str, places: &mut BTreeMap<String, Place>) -> Value {
+fn plain(value: &DeValue<'_>, lines: &Lines, key: &str, places: &mut BTreeMap<String, Place>) -> Value {
     match value {
         DeValue::String(string) => Value::String(string.to_string()),
         // What does not fit stays text, so that the check reports it as not a number.
@@ -433,9 +444,9 @@ fn plain(value: &DeValue<'_>, text: &str, key: &str, places: &mut BTreeMap<Strin
         DeValue::Boolean(flag) => Value::Boolean(*flag),
         DeValue::Datetime(time) => Value::Datetime(*time),
         DeValue::Array(items) => {
-            Value::Array(items.iter().map(|item| plain(item.get_ref(), text, key, places)).collect())
+            Value::Array(items.iter().map(|item| plain(item.get_ref(), lines, key, places)).collect())
         }
-        DeValue::Table(inner) => Value::Table(plain_table(inner, text, key, places)),
+        DeValue::Table(inner) => Value::Table(plain_table(inner, lines, key, places)),
     }
 }
 
