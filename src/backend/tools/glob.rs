@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::message::Display;
-use crate::permission::{Access, Matches, Ruled, Shows, Sight};
+use crate::permission::{Matches, Ruled, Shows, Sight};
 
 use super::call::Typed;
 use super::search::{self, Stop};
@@ -58,14 +58,9 @@ impl Typed for Glob {
         search::named(input.path.as_deref())?;
         matcher(&input.pattern)?;
         let (root, pattern) = input.place(dirs);
-        let title = search::title(&input.pattern, input.path.as_deref());
         let cwd = dirs.cwd.clone();
-        let access = Access::Search { root: root.clone() };
-        Ok(Call::new(access, title, move |context| {
-            search::run(context, move |permit, stop| {
-                file::check_place(&root, permit)?;
-                find(&root, &pattern, &cwd, permit.sight(), &stop)
-            })
+        Ok(search::call((&input.pattern, input.path.as_deref()), root, move |root, sight, stop| {
+            find(root, &pattern, &cwd, sight, stop)
         }))
     }
 }
@@ -83,7 +78,6 @@ fn matcher(pattern: &str) -> Result<GlobSet, String> {
 }
 
 fn find(root: &Path, pattern: &str, cwd: &Path, sight: &Sight, stop: &Stop) -> Result<Output, String> {
-    search::check_root(root)?;
     let matcher = matcher(pattern)?;
     let mut walker = search::walker(root);
     // Who names a hidden file means it.
@@ -124,6 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::permission::Access;
     use crate::tools::fixture::Fixture;
 
     fn project() -> Fixture {

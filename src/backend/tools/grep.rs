@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::message::Display;
-use crate::permission::{Access, Matches, Ruled, Shows, Sight};
+use crate::permission::{Matches, Ruled, Shows, Sight};
 
 use super::call::Typed;
 use super::search::{self, Stop};
@@ -94,14 +94,9 @@ impl Typed for Grep {
         matcher(&input)?;
         search::named(input.path.as_deref())?;
         let root = dirs.absolute(input.path.as_deref().unwrap_or("."));
-        let title = search::title(&input.pattern, input.path.as_deref());
-        let cwd = dirs.cwd.clone();
-        let access = Access::Search { root: root.clone() };
-        Ok(Call::new(access, title, move |context| {
-            search::run(context, move |permit, stop| {
-                file::check_place(&root, permit)?;
-                grep(&input, &root, &cwd, permit.sight(), &stop)
-            })
+        let (cwd, pattern, path) = (dirs.cwd.clone(), input.pattern.clone(), input.path.clone());
+        Ok(search::call((&pattern, path.as_deref()), root, move |root, sight, stop| {
+            grep(&input, root, &cwd, sight, stop)
         }))
     }
 }
@@ -143,7 +138,6 @@ fn walker(input: &Input, root: &Path) -> Result<WalkBuilder, String> {
 }
 
 fn grep(input: &Input, root: &Path, cwd: &Path, sight: &Sight, stop: &Stop) -> Result<Output, String> {
-    search::check_root(root)?;
     let (matcher, walker) = (matcher(input)?, walker(input, root)?);
     let mode = input.output_mode.unwrap_or(Mode::FilesWithMatches);
     let context =

@@ -7,10 +7,10 @@ use std::time::SystemTime;
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
-use crate::permission::{Permit, Sight};
+use crate::permission::{Access, Permit, Sight};
 use crate::stdx::regular::has_plain_ignores;
 
-use super::{Context, Output, file};
+use super::{Call, Context, Output, file};
 
 /// Most threads of one search.
 const THREADS: usize = 8;
@@ -40,11 +40,27 @@ pub(super) fn named(path: Option<&str>) -> Result<(), String> {
 }
 
 /// What a search is called on the screen.
-pub(super) fn title(pattern: &str, path: Option<&str>) -> String {
+fn title(pattern: &str, path: Option<&str>) -> String {
     match path.filter(|path| !path.is_empty()) {
         Some(path) => file::one_line(&format!("{pattern} in {path}")),
         None => file::one_line(pattern),
     }
+}
+
+/// A search for a pattern in a place. One that is missing, or may not be read, is an error before `work` begins.
+pub(super) fn call(
+    (pattern, path): (&str, Option<&str>),
+    root: PathBuf,
+    work: impl FnOnce(&Path, &Sight, &Stop) -> Result<Output, String> + Send + Sync + 'static,
+) -> Call {
+    let access = Access::Search { root: root.clone() };
+    Call::new(access, title(pattern, path), move |context| {
+        run(context, move |permit, stop| {
+            file::check_place(&root, permit)?;
+            check_root(&root)?;
+            work(&root, permit.sight(), &stop)
+        })
+    })
 }
 
 /// Runs a search off the async threads; a cancelled one answers as interrupted.
@@ -119,7 +135,7 @@ pub(super) fn newest_first(paths: &mut Vec<PathBuf>) {
 ///
 /// # Errors
 /// A sentence for the model.
-pub(super) fn check_root(root: &Path) -> Result<(), String> {
+fn check_root(root: &Path) -> Result<(), String> {
     match std::fs::metadata(root) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         _ => file::open(root).map(|_| ()),
