@@ -64,7 +64,7 @@ type Recipe = Result<Vec<Part>, Vec<Part>>;
 
 fn recipe(situation: &Situation, intent: Intent) -> Recipe {
     match intent {
-        Intent::Say(text) => Ok(vec![say(text)]),
+        Intent::Say(text) => tell(text),
         Intent::Abilities => Ok(vec![Part::Text(ABILITIES.into())]),
         Intent::Explain => explain::repository(situation),
         Intent::About(topics) => facts::about(situation, &topics),
@@ -260,6 +260,22 @@ fn tool(name: &str, input: Value) -> Part {
 
 fn say(text: impl Into<String>) -> Part {
     Part::Text(text.into())
+}
+
+/// The answer, in one text.
+fn tell(text: impl Into<String>) -> Recipe {
+    Ok(vec![say(text)])
+}
+
+/// Each of them once, in order.
+fn once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
 }
 
 fn read(path: &str) -> Part {

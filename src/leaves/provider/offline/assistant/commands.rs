@@ -13,56 +13,23 @@ pub(super) struct Kind {
     install: &'static str,
 }
 
+const fn kind(manifest: &'static str, language: &'static str, usual: [&'static str; 4]) -> Kind {
+    let [test, build, run, install] = usual;
+    Kind { manifest, language, test, build, run, install }
+}
+
 pub(super) const KINDS: [Kind; 7] = [
-    Kind {
-        manifest: "Cargo.toml",
-        language: "Rust",
-        test: "cargo test",
-        build: "cargo build",
-        run: "cargo run",
-        install: "cargo install --path .",
-    },
-    Kind {
-        manifest: "package.json",
-        language: "JavaScript",
-        test: "npm test",
-        build: "npm run build",
-        run: "npm start",
-        install: "npm install",
-    },
-    Kind {
-        manifest: "pyproject.toml",
-        language: "Python",
-        test: "python3 -m pytest",
-        build: "python3 -m build",
-        run: "python3 -m <package>",
-        install: "pip install .",
-    },
-    Kind {
-        manifest: "setup.py",
-        language: "Python",
-        test: "python3 -m pytest",
-        build: "python3 -m build",
-        run: "python3 -m <package>",
-        install: "pip install .",
-    },
-    Kind {
-        manifest: "go.mod",
-        language: "Go",
-        test: "go test ./...",
-        build: "go build ./...",
-        run: "go run .",
-        install: "go install .",
-    },
-    Kind {
-        manifest: "requirements.txt",
-        language: "Python",
-        test: "python3 -m pytest",
-        build: "",
-        run: "python3 <file>",
-        install: "pip install -r requirements.txt",
-    },
-    Kind { manifest: "Makefile", language: "", test: "make test", build: "make", run: "", install: "make install" },
+    kind("Cargo.toml", "Rust", ["cargo test", "cargo build", "cargo run", "cargo install --path ."]),
+    kind("package.json", "JavaScript", ["npm test", "npm run build", "npm start", "npm install"]),
+    kind(
+        "pyproject.toml",
+        "Python",
+        ["python3 -m pytest", "python3 -m build", "python3 -m <package>", "pip install ."],
+    ),
+    kind("setup.py", "Python", ["python3 -m pytest", "python3 -m build", "python3 -m <package>", "pip install ."]),
+    kind("go.mod", "Go", ["go test ./...", "go build ./...", "go run .", "go install ."]),
+    kind("requirements.txt", "Python", ["python3 -m pytest", "", "python3 <file>", "pip install -r requirements.txt"]),
+    kind("Makefile", "", ["make test", "make", "", "make install"]),
 ];
 
 /// A README of what the manifest says, the usual commands, and the layout.

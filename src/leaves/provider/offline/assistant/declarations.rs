@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Recipe, Situation, rows, say, tool};
+use super::{Recipe, Situation, rows, tell, tool};
 
 /// What is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +70,12 @@ pub(super) fn list(situation: &Situation, things: Things) -> Recipe {
     }
     found.dedup();
     if found.is_empty() {
-        return Ok(vec![say(format!("I found no {more} in this folder. Ignored files were not searched."))]);
+        return tell(format!("I found no {more} in this folder. Ignored files were not searched."));
     }
     let count = found.len();
     let shown: Vec<String> =
         found.iter().map(|(place, code)| format!("`{place}` — `{}`", code.replace('`', "'"))).collect();
-    Ok(vec![say(format!("{count} {}:\n\n{}", if count == 1 { one } else { more }, rows(&shown, 40)))])
+    tell(format!("{count} {}:\n\n{}", if count == 1 { one } else { more }, rows(&shown, 40)))
 }
 
 /// `file:line` and the code of a line of Grep; lines around a match have dashes.

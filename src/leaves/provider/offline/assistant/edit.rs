@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::code::{self, Sort};
 use super::look::escape;
-use super::{Part, Recipe, Situation, Step, bash, capital, glob, grep, read, repair, rows, s, say, tool, unnumbered};
+use super::{Part, Recipe, Situation, Step, bash, capital, glob, grep, read, repair, rows, s, tell, tool, unnumbered};
 
 pub(super) fn create(situation: &Situation, path: &str, text: &str) -> Recipe {
     written(situation, path, text, &format!("Wrote `{path}`."))
@@ -14,7 +14,7 @@ pub(super) fn create(situation: &Situation, path: &str, text: &str) -> Recipe {
 pub(super) fn written(situation: &Situation, path: &str, text: &str, done: &str) -> Recipe {
     let call = tool("Write", json!({ "file_path": path, "content": with_newline(text) }));
     let [step] = situation.need(&format!("Writing `{path}`."), [call])?;
-    Ok(vec![say(if step.ok() { done.to_owned() } else { format!("The write failed: {}", step.text()) })])
+    tell(if step.ok() { done.to_owned() } else { format!("The write failed: {}", step.text()) })
 }
 
 /// A file by the name that the user gave it, wherever it is.
@@ -34,7 +34,7 @@ pub(super) fn file<'s, 'a>(situation: &'s Situation<'a>, path: &str) -> Result<(
 }
 
 fn unreadable(step: &Step) -> Recipe {
-    Ok(vec![say(format!("I cannot read it: {}", step.text()))])
+    tell(format!("I cannot read it: {}", step.text()))
 }
 
 /// Whether a match is a whole word, where only whole words count.
@@ -72,7 +72,7 @@ pub(super) fn replace(situation: &Situation, old: &str, new: &str, path: Option<
             if paths.len() > 30 {
                 let text =
                     format!("`{old}` is in {} files. Name the one to change, or give a longer text.", paths.len());
-                return Ok(vec![say(text)]);
+                return tell(text);
             }
             let steps = situation.need_all("", paths.iter().map(|path| read(path)).collect())?;
             (
@@ -103,16 +103,16 @@ pub(super) fn replace(situation: &Situation, old: &str, new: &str, path: Option<
         }
     }
     if edits.is_empty() {
-        return Ok(vec![say(format!("{missing} Nothing was changed."))]);
+        return tell(format!("{missing} Nothing was changed."));
     }
     let opening = format!("`{old}` is in {} file{}. Changing it to `{new}`.", changed.len(), s(changed.len()));
     let done = situation.need_all(&opening, edits)?;
     if let Some(failed) = done.iter().find(|step| !step.ok()) {
-        return Ok(vec![say(format!("An edit did not work: {}\n\n`/undo` reverts the others.", failed.text()))]);
+        return tell(format!("An edit did not work: {}\n\n`/undo` reverts the others.", failed.text()));
     }
     let text = format!("Replaced `{old}` with `{new}`:\n\n{}", rows(&changed, 30));
     // One text in one file may be prose; a name is code.
-    Ok(vec![say(if name { format!("{text}\n{}", repair::verdict(situation)?) } else { text })])
+    tell(if name { format!("{text}\n{}", repair::verdict(situation)?) } else { text })
 }
 
 /// Gives a constant, or a line of a configuration, another value.
@@ -145,31 +145,31 @@ pub(super) fn set(situation: &Situation, terms: &[String], value: &str) -> Recip
     places.sort();
     let Some((inexact, _, path, number, name, line)) = places.first() else {
         let text = format!("I found no constant or setting named like `{}`. Nothing was changed.", terms.join(" "));
-        return Ok(vec![say(text)]);
+        return tell(text);
     };
     if places.len() > 1 && *inexact {
         let all: Vec<String> = places
             .iter()
             .map(|(_, _, path, number, _, code)| format!("`{path}:{number}` — `{}`", code.trim()))
             .collect();
-        return Ok(vec![say(format!("Several could be meant. Name one:\n\n{}", rows(&all, 10)))]);
+        return tell(format!("Several could be meant. Name one:\n\n{}", rows(&all, 10)));
     }
     let Some(new) = assigned(line, name, value) else {
         let text = format!(
             "`{name}` is in `{path}:{number}`:\n\n- `{}`\n\nI only change plain values, and `{value}` is not one like it. Nothing was changed.",
             line.trim()
         );
-        return Ok(vec![say(text)]);
+        return tell(text);
     };
     let [_, done] = situation.need(
         &format!("It is in `{path}:{number}`."),
         [read(path), tool("Edit", json!({ "file_path": path, "old_string": line, "new_string": new }))],
     )?;
     if !done.ok() {
-        return Ok(vec![say(format!("The edit did not work: {}", done.text()))]);
+        return tell(format!("The edit did not work: {}", done.text()));
     }
     let text = format!("Changed `{path}:{number}`:\n\n```diff\n-{line}\n+{new}\n```");
-    Ok(vec![say(if code::is_source(path) { format!("{text}\n\n{}", repair::verdict(situation)?) } else { text })])
+    tell(if code::is_source(path) { format!("{text}\n\n{}", repair::verdict(situation)?) } else { text })
 }
 
 /// The line with another value of the same kind: a number, a text, a truth, or a variant beside the old one.
@@ -223,7 +223,7 @@ fn assigned(line: &str, name: &str, value: &str) -> Option<String> {
 /// Spaces in place of the tabs that lines begin with.
 pub(super) fn spaces(situation: &Situation, path: &str) -> Recipe {
     if path.is_empty() {
-        return Ok(vec![say("Name the file, such as `convert tabs to spaces in main.py`.")]);
+        return tell("Name the file, such as `convert tabs to spaces in main.py`.");
     }
     let (step, path) = file(situation, path)?;
     if !step.ok() {
@@ -232,7 +232,7 @@ pub(super) fn spaces(situation: &Situation, path: &str) -> Recipe {
     let lines = unnumbered(&step.text());
     let count = lines.iter().filter(|line| line.starts_with('\t')).count();
     if count == 0 {
-        return Ok(vec![say(format!("No line of `{path}` begins with a tab. Nothing was changed."))]);
+        return tell(format!("No line of `{path}` begins with a tab. Nothing was changed."));
     }
     let spaced = |line: &String| {
         let tabs = line.chars().take_while(|c| *c == '\t').count();
@@ -254,11 +254,7 @@ pub(super) fn delete(situation: &Situation, path: &str) -> Recipe {
     let quoted = path.replace('\'', r"'\''");
     let [step] =
         situation.need(&format!("Removing `{path}`."), [bash(&format!("rm -- '{quoted}'"), "Remove the file")])?;
-    Ok(vec![say(if step.ok() {
-        format!("Removed `{path}`.")
-    } else {
-        format!("Could not remove it: {}", step.text())
-    })])
+    tell(if step.ok() { format!("Removed `{path}`.") } else { format!("Could not remove it: {}", step.text()) })
 }
 
 fn with_newline(text: &str) -> String {

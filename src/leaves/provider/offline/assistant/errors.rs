@@ -1,6 +1,6 @@
 //! What common errors mean, and where in this project they come from.
 
-use super::{Recipe, Situation, bash, look, say, suspects, tail};
+use super::{Recipe, Situation, bash, look, suspects, tail, tell};
 
 /// What an error says, what it means, and what usually helps.
 const KNOWN: &str = r#"ModuleNotFoundError | Python found no module of that name | Install it (`python3 -m pip install <name>`, in the environment the program runs in), or start the program from the folder that contains the module.
@@ -82,8 +82,8 @@ pub(super) fn explain(situation: &Situation) -> Recipe {
     }
     if told.is_empty() {
         let text = "I do not know that error. `run the tests` and `fix the failing test` work from one that a test shows; explaining others takes a real model.";
-        return Ok(vec![say(format!("{text}\n\n{}", tail(&situation.prompt, 5)))]);
+        return tell(format!("{text}\n\n{}", tail(&situation.prompt, 5)));
     }
     told.push("If a test shows it, `fix the failing test` tries small changes.".into());
-    Ok(vec![say(told.join("\n\n"))])
+    tell(told.join("\n\n"))
 }

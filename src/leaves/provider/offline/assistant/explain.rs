@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::code::{self, Sort, indent};
-use super::{Recipe, Situation, Step, glob, listed, ls, read, rows, s, say, tool, unnumbered};
+use super::{Recipe, Situation, Step, glob, listed, ls, read, rows, s, tell, tool, unnumbered};
 
 /// Documents and manifests that say what a project is, best first.
 const TELLING: [&str; 10] = [
@@ -31,7 +31,7 @@ pub(super) fn repository(situation: &Situation) -> Recipe {
     let silent = !docs.iter().any(|step| step.input("file_path").starts_with("README"));
     let entry = entries(&files).into_iter().next().filter(|_| silent);
     let entry = situation.need_all("", entry.iter().map(|path| read(path)).collect())?;
-    Ok(vec![say(compose(situation, &names, &files, entry.first().copied()))])
+    tell(compose(situation, &names, &files, entry.first().copied()))
 }
 
 fn compose(situation: &Situation, names: &[String], files: &[String], entry: Option<&Step>) -> String {
@@ -205,7 +205,7 @@ pub(super) fn place(situation: &Situation, path: &str) -> Recipe {
     if name.rsplit('/').next().is_some_and(|last| last.contains('.')) {
         let [step] = situation.need(&opening, [read(name)])?;
         if step.ok() {
-            return Ok(vec![say(outline(name, &unnumbered(&step.text()), 25))]);
+            return tell(outline(name, &unnumbered(&step.text()), 25));
         }
     }
     let calls = [glob(&format!("**/{name}")), glob(&format!("**/{name}/**"))];
@@ -225,20 +225,20 @@ pub(super) fn place(situation: &Situation, path: &str) -> Recipe {
             situation.paths_of(all).into_iter().filter(|file| file.to_lowercase().contains(&stem)).collect();
         let near: Vec<String> = near.iter().take(5).map(|file| format!("`{file}`")).collect();
         let hint = if near.is_empty() { String::new() } else { format!(" Similar names: {}.", near.join(", ")) };
-        return Ok(vec![say(format!("I found no `{name}` here.{hint}"))]);
+        return tell(format!("I found no `{name}` here.{hint}"));
     }
     let path = situation.short(step.input("file_path"));
     let lines = unnumbered(&step.text());
-    Ok(vec![say(outline(path, &lines, 25))])
+    tell(outline(path, &lines, 25))
 }
 
 fn folder(situation: &Situation, path: &str) -> Recipe {
     let [step] = situation.need("", [tool("LS", json!({ "path": path }))])?;
     if !step.ok() {
-        return Ok(vec![say(format!("I cannot look into it: {}", step.text()))]);
+        return tell(format!("I cannot look into it: {}", step.text()));
     }
     let names: Vec<String> = listed(&step.text()).iter().map(|name| named(name)).collect();
-    Ok(vec![say(format!("`{path}` contains:\n\n{}", rows(&names, 40)))])
+    tell(format!("`{path}` contains:\n\n{}", rows(&names, 40)))
 }
 
 /// What a file says of itself, brings in and declares.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::commands::{KINDS, how};
-use super::{Recipe, Situation, bash, glob, listed, ls, read, rows, say, tool, unnumbered};
+use super::{Recipe, Situation, bash, glob, listed, ls, once, read, rows, tell, tool, unnumbered};
 use crate::provider::offline::script::Part;
 
 /// What is asked about the project.
@@ -97,7 +97,7 @@ pub(super) fn about(situation: &Situation, topics: &[Topic]) -> Recipe {
     if asks(&[Topic::Test, Topic::Build, Topic::Run, Topic::Install]) {
         answers.push("I have not run them: say `run` and the command, and I will.".into());
     }
-    Ok(vec![say(answers.join("\n\n"))])
+    tell(answers.join("\n\n"))
 }
 
 /// Files that configure a program, by their names.
@@ -211,14 +211,7 @@ fn starts(situation: &Situation, known: &BTreeMap<String, String>) -> Vec<String
     let files = situation.of_tool("Glob").find(|step| step.input("pattern") == "**/*");
     let files = files.map(|step| situation.paths_of(step)).unwrap_or_default();
     let main = known.get("main").map(|path| path.trim_start_matches("./").to_owned());
-    let mut found: Vec<String> = super::explain::entries(&files).into_iter().cloned().chain(main).collect();
-    let mut seen = Vec::new();
-    found.retain(|path| {
-        !seen.contains(path) && {
-            seen.push(path.clone());
-            true
-        }
-    });
+    let mut found = once(super::explain::entries(&files).into_iter().cloned().chain(main));
     let main = found.iter().any(|path| !path.contains("lib."));
     found.retain(|path| !main || !path.contains("lib."));
     found
@@ -302,18 +295,18 @@ pub(super) fn size(situation: &Situation) -> Recipe {
     situation.need("Counting.", [sizes()])?;
     let counts = Counts::of(situation);
     if counts.0.is_empty() {
-        return Ok(vec![say("I found no text files to count here.")]);
+        return tell("I found no text files to count here.");
     }
     let total: usize = counts.0.iter().map(|(_, lines)| lines).sum();
     let kinds: Vec<String> =
         counts.by_extension().into_iter().take(5).map(|(ext, lines)| format!("`.{ext}` {lines}")).collect();
     let largest: Vec<String> = counts.0.iter().take(8).map(|(file, lines)| format!("- `{file}`: {lines}\n")).collect();
-    Ok(vec![say(format!(
+    tell(format!(
         "{total} lines in {} files: {}. The largest:\n\n{}",
         counts.0.len(),
         kinds.join(", "),
         largest.concat()
-    ))])
+    ))
 }
 
 /// An answer that has to fit a schema: what the manifest says, by name; `text` where one string is wanted.

@@ -1,6 +1,6 @@
 //! Recipes that tell what git knows. Nothing here commits.
 
-use super::{Recipe, Situation, bash, glob, s, say, tail};
+use super::{Recipe, Situation, bash, glob, s, say, tail, tell};
 use crate::provider::offline::script::Part;
 
 /// What is asked of git.
@@ -36,13 +36,13 @@ pub(super) fn past(situation: &Situation, what: &Past) -> Recipe {
         }
     };
     let [told] = situation.need("Asking git.", [bash(&command, about)])?;
-    Ok(vec![say(match told.text() {
+    tell(match told.text() {
         text if !told.ok() => format!("git could not tell:\n\n{}", tail(&text, 5)),
         text if text.trim().is_empty() || text.contains("no output") => {
             format!("git knows no commits{}.", if file.is_empty() { String::new() } else { format!(" to `{file}`") })
         }
         text => format!("{opening}\n\n{}", tail(&text, 20)),
-    })])
+    })
 }
 
 /// Shows what git knows of changes.
@@ -54,14 +54,14 @@ pub(super) fn changes(situation: &Situation) -> Recipe {
     let [status, diff] = situation.need("Asking git.", calls)?;
     let state = status.text();
     if !status.ok() {
-        return Ok(vec![say(format!("git failed:\n\n{}", tail(&state, 5)))]);
+        return tell(format!("git failed:\n\n{}", tail(&state, 5)));
     }
     let files = state.lines().filter(|line| !line.starts_with("##") && !line.trim().is_empty()).count();
     if files == 0 {
         let text = "Nothing has changed since the last commit. `show the last commits` tells what came before.";
-        return Ok(vec![say(format!("{text}\n\n{}", tail(&state, 3)))]);
+        return tell(format!("{text}\n\n{}", tail(&state, 3)));
     }
-    Ok(vec![say(format!("{files} file{} changed:\n\n{}\n\n{}", s(files), tail(&state, 30), tail(&diff.text(), 30)))])
+    tell(format!("{files} file{} changed:\n\n{}\n\n{}", s(files), tail(&state, 30), tail(&diff.text(), 30)))
 }
 
 /// A commit message for a diff. Nothing is committed.

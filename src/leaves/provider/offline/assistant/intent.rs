@@ -131,8 +131,8 @@ fn url(words: &Words) -> Option<Intent> {
 /// Changes of files.
 fn edit(words: &Words) -> Option<Intent> {
     let (quoted, paths) = (&words.quoted, &words.paths);
-    let asks = words.first(&[Is::How, Is::Why, Is::What, Is::Where, Is::Who, Is::When]) && !words.says(&["can you"]);
-    if words.has(&["message", "subject"]) && words.is(Is::Commit) {
+    let asks = words.first(&[Is::How, Is::Why, Is::What, Is::Where, Is::Who, Is::When]) && !words.says("can you");
+    if words.has("message subject") && words.is(Is::Commit) {
         return Some(Intent::Message);
     }
     if asks {
@@ -142,11 +142,8 @@ fn edit(words: &Words) -> Option<Intent> {
         && let Some((old, new)) = exchanged(words)
     {
         let path = paths.iter().find(|path| **path != old && **path != new).cloned();
-        let set = words.is(Is::Change)
-            && value(&new)
-            && !value(&old)
-            && quoted.len() < 2
-            && !words.has(&["replace", "ersetze"]);
+        let set =
+            words.is(Is::Change) && value(&new) && !value(&old) && quoted.len() < 2 && !words.has("replace ersetze");
         if !set && (path.is_some() || quoted.len() >= 2 || words.is(Is::Rename) || spelled(&old)) {
             return Some(Intent::Replace { old, new, path });
         }
@@ -174,10 +171,10 @@ fn edit(words: &Words) -> Option<Intent> {
     }
     let candidates = words.candidates();
     let makes = words.any(&[Is::Add, Is::Create]);
-    if makes && words.has(&["tab", "tabs"]) || words.has(&["tabs"]) && words.has(&["spaces"]) {
+    if makes && words.has("tab tabs") || words.has("tabs") && words.has("spaces") {
         return Some(Intent::Spaces { path: paths.first().cloned().unwrap_or_default() });
     }
-    let comment = words.is(Is::Comment) || words.says(&["doc comment", "documentation"]);
+    let comment = words.is(Is::Comment) || words.says("doc comment|documentation");
     if comment && (makes || words.first(&[Is::Comment])) && !candidates.is_empty() {
         let text = quoted.iter().find(|text| text.contains(' ')).cloned();
         return Some(Intent::Comment { names: candidates, text });
@@ -203,8 +200,8 @@ fn edit(words: &Words) -> Option<Intent> {
             Some(words) => printing(path, text.as_deref().unwrap_or(&words)).unwrap_or(words),
             None => text.or_else(|| after(words.prompt, &[" with ", " containing ", " saying "])).unwrap_or_default(),
         };
-        if text.is_empty() && !words.has(&["empty"]) && !words.first(&[Is::Create])
-            || text.is_empty() && words.has(&["generate", "write"])
+        if text.is_empty() && !words.has("empty") && !words.first(&[Is::Create])
+            || text.is_empty() && words.has("generate write")
         {
             return Some(Intent::Say(format!(
                 "What should be in `{path}`? I write what you give me: ``create {path} with `text` ``."
@@ -220,20 +217,14 @@ fn edit(words: &Words) -> Option<Intent> {
 fn repair(words: &Words) -> Option<Intent> {
     let asked = words.first(&[Is::How, Is::What, Is::Where, Is::Who]) || words.first(&[Is::Why]) && !words.is(Is::Fix);
     let named = || words.names().into_iter().chain(words.paths.iter().cloned()).collect();
-    let passes = words.first(&[Is::Create]) && words.is(Is::Test) || words.says(&["get the test", "tests to pass"]);
-    let worry = words.has(&["help", "anymore", "broken"]) && words.any(&[Is::Test, Is::Build, Is::Fails]);
+    let passes = words.first(&[Is::Create]) && words.is(Is::Test) || words.says("get the test|tests to pass");
+    let worry = words.has("help anymore broken") && words.any(&[Is::Test, Is::Build, Is::Fails]);
     if (words.is(Is::Fix) || passes && words.any(&[Is::Fails]) || worry) && !asked {
-        let tests = [
-            "fix the test",
-            "fix test",
-            "correct the test",
-            "wrong expectation",
-            "test expects the wrong",
-            "repair the test",
-        ];
-        let in_tests = words.says(&tests)
-            && !words.says(&["not the test", "fix the tests", "fix the code", "failing"])
-            && words.says(&["expect", "wrong", "not the code"]);
+        const TESTS: &str =
+            "fix the test|fix test|correct the test|wrong expectation|test expects the wrong|repair the test";
+        let in_tests = words.says(TESTS)
+            && !words.says("not the test|fix the tests|fix the code|failing")
+            && words.says("expect|wrong|not the code");
         return Some(Intent::Fix { named: named(), in_tests });
     }
     let pasted = words.is(Is::Error) && words.prompt.contains(": ") || super::errors::known(words.prompt).is_some();
@@ -262,7 +253,7 @@ fn look(words: &Words) -> Option<Intent> {
     let mut terms = words.terms();
     let aspect = match () {
         () if words.is(Is::Uses) && !words.any(&[Is::Explain])
-            || words.any(&[Is::Who, Is::How]) && words.has(&["uses", "used", "calls"]) =>
+            || words.any(&[Is::Who, Is::How]) && words.has("uses used calls") =>
         {
             Aspect::Uses
         }
@@ -292,17 +283,13 @@ fn exchanged(words: &Words) -> Option<(String, String)> {
     if let [old, new, ..] = words.quoted.as_slice() {
         return Some((old.clone(), new.clone()));
     }
-    const FILLS: [&str; 14] = [
-        "the", "function", "struct", "class", "method", "variable", "constant", "type", "enum", "file", "word",
-        "every", "all", "module",
-    ];
-    const TO: [&str; 9] = ["to", "with", "by", "into", "as", "in", "for", "->", "=>"];
-    let plain = |word: &&str| !FILLS.contains(&word.to_lowercase().as_str());
-    let all: Vec<&str> = words.prompt.split_whitespace().filter(plain).collect();
-    let verbs = ["rename", "replace", "change", "swap", "benenne", "ersetze"];
-    let at = all.iter().position(|word| verbs.contains(&word.to_lowercase().as_str()))?;
+    const FILLS: &str = "the function struct class method variable constant type enum file word every all module";
+    const VERBS: &str = "rename replace change swap benenne ersetze";
+    let among = |of: &str, word: &str| of.split(' ').any(|known| known == word.to_lowercase());
+    let all: Vec<&str> = words.prompt.split_whitespace().filter(|word| !among(FILLS, word)).collect();
+    let at = all.iter().position(|word| among(VERBS, word))?;
     match all.get(at + 1..at + 4)? {
-        [old, to, new] if TO.contains(&to.to_lowercase().as_str()) => {
+        [old, to, new] if among("to with by into as in for -> =>", to) => {
             let bare = |word: &str| {
                 word.trim_matches(['`', '\'', '"', ',', '?', '!'])
                     .trim_end_matches('.')

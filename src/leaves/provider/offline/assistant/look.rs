@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::code::{self, Sort};
 use super::intent::{Aspect, Look};
-use super::{Recipe, Situation, explain, glob, grep, read, rows, s, say, tool, unnumbered};
+use super::{Recipe, Situation, explain, glob, grep, read, rows, s, say, tell, tool, unnumbered};
 
 /// Words for one thing in the code: any of them is meant by any of them.
 const CONCEPTS: [(&[&str], &[&str]); 9] = [
@@ -144,18 +144,18 @@ fn found(situation: &Situation, what: &Look) -> Recipe {
         if let Some((hit, name)) = declaration(&hits, &names) {
             return match what.aspect {
                 Aspect::Explain => symbol(situation, hit, name, &hits),
-                Aspect::Uses => Ok(vec![say(uses(name, Some(hit), &hits))]),
+                Aspect::Uses => tell(uses(name, Some(hit), &hits)),
                 Aspect::Where if !what.names.is_empty() => {
                     let text =
                         format!("`{name}` is declared here:\n\n- {}\n\n{}", hit.shown(), uses(name, Some(hit), &hits));
-                    Ok(vec![say(text)])
+                    tell(text)
                 }
                 Aspect::Where => search(situation, &what.terms),
             };
         }
         if what.terms.is_empty() && !hits.is_empty() {
             let text = format!("No line I recognize declares `{}`.\n\n{}", names[0], uses(&names[0], None, &hits));
-            return Ok(vec![say(text)]);
+            return tell(text);
         }
         if !what.names.is_empty() && what.terms.is_empty() {
             // Spelled differently it may be there.
@@ -214,11 +214,7 @@ fn symbol(situation: &Situation, hit: &Hit, name: &str, hits: &[Hit]) -> Recipe 
     let lines = unnumbered(&file.text());
     let items = code::items(&lines);
     let Some(item) = items.iter().find(|item| item.name == name && item.at + 1 == hit.line) else {
-        return Ok(vec![say(format!(
-            "`{name}` is declared here:\n\n- {}\n\n{}",
-            hit.shown(),
-            uses(name, Some(hit), hits)
-        ))]);
+        return tell(format!("`{name}` is declared here:\n\n- {}\n\n{}", hit.shown(), uses(name, Some(hit), hits)));
     };
     let from = code::above(&lines, item.at);
     let code: Vec<&str> = lines[from..item.end].iter().map(String::as_str).take(60).collect();
@@ -234,7 +230,7 @@ fn symbol(situation: &Situation, hit: &Hit, name: &str, hits: &[Hit]) -> Recipe 
         }
     }
     text.push_str(&format!("\n{}", uses(name, Some(hit), hits)));
-    Ok(vec![say(text.trim_end())])
+    tell(text.trim_end())
 }
 
 /// Searches the code: the lines that have most of the terms, declarations first, and files named for them.
@@ -265,9 +261,9 @@ fn search(situation: &Situation, words: &[String]) -> Recipe {
     hits.sort_by(|a, b| b.rank(&terms).cmp(&a.rank(&terms)).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     hits.dedup_by(|a, b| (&a.file, a.line) == (&b.file, b.line));
     if hits.is_empty() && files.is_empty() {
-        return Ok(vec![say(format!(
+        return tell(format!(
             "Nothing in this folder mentions `{shown}`: neither file contents nor file names. Ignored files were not searched."
-        ))]);
+        ));
     }
     let mut text = String::new();
     if let Some(best) = hits.first() {
@@ -286,7 +282,7 @@ fn search(situation: &Situation, words: &[String]) -> Recipe {
     if !files.is_empty() {
         text.push_str(&format!("\nFiles with a similar name: {}.\n", files.join(", ")));
     }
-    Ok(vec![say(text)])
+    tell(text)
 }
 
 /// A term without what a glob reads as more than itself.
@@ -299,17 +295,17 @@ pub(super) fn fetch(situation: &Situation, url: &str) -> Recipe {
     let [page] = situation.need(&format!("Fetching {url}."), [call])?;
     let text = page.text();
     if !page.ok() {
-        return Ok(vec![say(format!("Could not fetch the page: {text}"))]);
+        return tell(format!("Could not fetch the page: {text}"));
     }
     let opening: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(15).collect();
-    Ok(vec![say(format!("The page starts with:\n\n> {}", opening.join("\n> ")))])
+    tell(format!("The page starts with:\n\n> {}", opening.join("\n> ")))
 }
 
 /// No recipe fits: shows the places that the words of the prompt point to.
 pub(super) fn guess(situation: &Situation, words: &[String]) -> Recipe {
     const NONE: &str = "That takes understanding, and this offline model only follows fixed recipes. What works: explaining the project, a file or a function, finding code, facts from manifest and git, running tests, fixing small slips, and exact edits (`what can you do?` lists them).";
     if words.is_empty() {
-        return Ok(vec![say(NONE)]);
+        return tell(NONE);
     }
     let terms: Vec<Term> = words.iter().map(|word| Term::of(word)).collect();
     let any = terms.iter().map(Term::pattern).collect::<Vec<_>>().join("|");
@@ -317,9 +313,9 @@ pub(super) fn guess(situation: &Situation, words: &[String]) -> Recipe {
     let mut hits = hits(situation, &found.text());
     hits.sort_by(|a, b| b.rank(&terms).cmp(&a.rank(&terms)).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     if hits.is_empty() {
-        return Ok(vec![say(NONE)]);
+        return tell(NONE);
     }
     let shown = terms.iter().map(|term| term.shown.as_str()).collect::<Vec<_>>().join("`, `");
     let places = rows(&hits.iter().take(6).map(Hit::shown).collect::<Vec<_>>(), 6);
-    Ok(vec![say(format!("{NONE}\n\nWhere the words `{shown}` appear, in case it helps:\n\n{places}"))])
+    tell(format!("{NONE}\n\nWhere the words `{shown}` appear, in case it helps:\n\n{places}"))
 }

@@ -49,17 +49,12 @@ fn line(message: &Message) -> String {
 /// Files whose change went through, each once.
 fn modified(request: &Request) -> Vec<String> {
     let results = || request.messages.iter().flat_map(|message| message.results());
-    let mut files: Vec<String> = Vec::new();
-    for call in request.messages.iter().flat_map(|message| message.calls()) {
+    let calls = request.messages.iter().flat_map(|message| message.calls());
+    super::once(calls.filter_map(|call| {
         let wrote = matches!(call.name.as_str(), "Edit" | "Write");
         let done = || results().any(|result| result.id == call.id && result.outcome == Outcome::Ok);
-        let Some(path) = call.input["file_path"].as_str().filter(|_| wrote && done()) else { continue };
-        let row = format!("- {path}");
-        if !files.contains(&row) {
-            files.push(row);
-        }
-    }
-    files
+        call.input["file_path"].as_str().filter(|_| wrote && done()).map(|path| format!("- {path}"))
+    }))
 }
 
 /// The notes with these lines in place of those below the headings.

@@ -1,7 +1,10 @@
 //! Recipes that run a project's tests and repair a failing one by trying small changes, one at a time.
 
 use super::slips::{self, Failure, Source};
-use super::{Recipe, Situation, Step, bash, code, glob, listed, look, ls, read, say, suspects, tail, tool, unnumbered};
+use super::{
+    Recipe, Situation, Step, bash, code, glob, listed, look, ls, once, read, say, suspects, tail, tell, tool,
+    unnumbered,
+};
 use crate::provider::offline::script::Part;
 use serde_json::json;
 
@@ -105,14 +108,14 @@ pub(super) fn verdict(situation: &Situation) -> Result<String, Vec<Part>> {
 pub(super) fn run(situation: &Situation, command: &str) -> Recipe {
     let [ran] = situation.need(&format!("Running `{command}`."), [bash(command, "Run what was asked for")])?;
     let verdict = if ran.ok() { "It ran." } else { "It failed." };
-    Ok(vec![say(format!("{verdict} The end of its output:\n\n{}", tail(&ran.text(), 15)))])
+    tell(format!("{verdict} The end of its output:\n\n{}", tail(&ran.text(), 15)))
 }
 
 pub(super) fn test(situation: &Situation) -> Recipe {
     let ran = tested(situation)?;
     let text = ran.text();
     let shown = summary(&text);
-    Ok(vec![say(match ran.ok() {
+    tell(match ran.ok() {
         true if nothing_ran(&text) => format!("The command ran no tests.\n\n{shown}"),
         true if worried(&situation.prompt) => format!(
             "The tests pass. If there is a bug, no test shows it, and judging code takes a real model.\n\n{shown}"
@@ -130,7 +133,7 @@ pub(super) fn test(situation: &Situation) -> Recipe {
                 "The tests fail.{place}{pair}\n\n{shown}\n\nSay `fix the failing test`, and I will try small changes."
             )
         }
-    })])
+    })
 }
 
 /// Whether a prompt asks for more than a run of the tests.
@@ -161,12 +164,12 @@ pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Re
     let first = tested(situation)?;
     if first.ok() {
         let text = "The tests pass, so nothing here tells me what to fix. A test that fails is what I work from: `add a test for <name>` starts one.";
-        return Ok(vec![say(format!("{text}\n\n{}", summary(&first.text())))]);
+        return tell(format!("{text}\n\n{}", summary(&first.text())));
     }
     let output = first.text().replace(['\u{2018}', '\u{2019}'], "'");
     if not_there(first) {
         let text = format!("I cannot check a fix: `{}` does not run on this machine.", first.input("command"));
-        return Ok(vec![say(format!("{text}\n\n{}", tail(&output, 5)))]);
+        return tell(format!("{text}\n\n{}", tail(&output, 5)));
     }
     let (sources, called, wanted) = sources(situation, &output, named, in_tests)?;
     let failure = Failure { output: &output, called: &called, wanted: wanted.as_deref(), in_tests };
@@ -178,19 +181,19 @@ pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Re
     let tries = runs.len() - 1;
     let edits: Vec<&Step> = situation.of_tool("Edit").collect();
     if let Some(failed) = edits.iter().find(|step| !step.ok()) {
-        return Ok(vec![say(format!("An edit did not work, so I stopped: {}", failed.text()))]);
+        return tell(format!("An edit did not work, so I stopped: {}", failed.text()));
     }
     let last = tries.checked_sub(1).and_then(|at| changes.get(at));
     if let (Some(ran), Some(change)) = (runs.last().filter(|ran| ran.ok()), last) {
         let diff = |sign: char, text: &str| text.lines().map(|line| format!("{sign}{line}\n")).collect::<String>();
-        return Ok(vec![say(format!(
+        return tell(format!(
             "The tests pass now. This was the change, in `{}:{}`:\n\n```diff\n{}{}```\n\n{}",
             situation.short(&change.path),
             change.line + 1,
             diff('-', &change.old),
             diff('+', &change.new),
             summary(&ran.text())
-        ))]);
+        ));
     }
     let undo = last
         .filter(|_| edits.len() < 2 * tries)
@@ -200,7 +203,7 @@ pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Re
             return Err(vec![say("That was not it either. Undoing it."), undo]);
         }
         let end = tail(&output, 12);
-        return Ok(vec![say(match tries {
+        return tell(match tries {
             0 => format!(
                 "I read {}, but none of the small slips I know is in the code the failure points to. Nothing was changed. This one needs a real model.\n\n{end}",
                 files.join(", ")
@@ -210,7 +213,7 @@ pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Re
                 super::s(tries),
                 files.join(", ")
             ),
-        })]);
+        });
     };
     let opening = if tries == 0 { "Trying a small edit" } else { "That was not it. Undoing it and trying the next" };
     let mut parts = vec![say(format!("{opening}, in `{}:{}`.", situation.short(&change.path), change.line + 1))];
@@ -258,13 +261,7 @@ fn sources(situation: &Situation, output: &str, named: &[String], in_tests: bool
             called.extend(code::calls(&test.lines));
         }
     }
-    let mut seen = Vec::new();
-    called.retain(|name: &String| {
-        !seen.contains(name) && {
-            seen.push(name.clone());
-            true
-        }
-    });
+    let mut called = once(called);
     called.truncate(8);
     if in_tests {
         return Ok((tests, called, wanted));

@@ -1,136 +1,79 @@
 //! The words of a prompt: classes of verbs and nouns, names, paths and quoted texts.
 
+use super::once;
 use super::suspects::distance;
 
-/// What a word asks for, or speaks of. Many words mean the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Is {
-    // What to do.
-    Explain,
-    Show,
-    List,
-    Where,
-    Uses,
-    Run,
-    Build,
-    Install,
-    Fix,
-    Create,
-    Add,
-    Rename,
-    Change,
-    Delete,
-    Count,
-    Undo,
-    Push,
-    // How it is asked.
-    What,
-    How,
-    Why,
-    Who,
-    When,
-    // What about.
-    Test,
-    Fails,
-    Bug,
-    Todo,
-    Readme,
-    Comment,
-    Name,
-    Version,
-    License,
-    Language,
-    Dependencies,
-    Authors,
-    Commit,
-    History,
-    Recent,
-    Branch,
-    Config,
-    Lines,
-    Large,
-    Functions,
-    Types,
-    Files,
-    Folder,
-    Entry,
-    Error,
-    Model,
-    Key,
-    Project,
-    Public,
+/// Makes the classes, each with its words.
+macro_rules! vocabulary {
+    ($($class:ident $words:literal)*) => {
+        /// What a word asks for, or speaks of. Many words mean the same.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Is { $($class),* }
+
+        /// The words of each class.
+        const VOCABULARY: &[(Is, &str)] = &[$((Is::$class, $words)),*];
+    };
 }
 
-/// The words of each class.
-const VOCABULARY: &[(Is, &str)] = &[
-    (
-        Is::Explain,
-        "explain describe summarize summarise summary overview understand walk about purpose tell mean \
-        means does introduction erkläre erklär macht",
-    ),
-    (Is::Show, "show read open cat print view display give zeig zeige"),
-    (Is::List, "list all any enumerate liste"),
-    (Is::Where, "where find locate search grep look defined declared implemented handled located wo finde"),
-    (
-        Is::Uses,
-        "calls call called caller callers uses used usage usages reference references referenced invokes \
-        imports imported",
-    ),
-    (Is::Run, "run execute start starts started launch serve use starte führe"),
-    (Is::Build, "build builds built compile compiles compiled baue"),
-    (Is::Install, "install installed setup"),
-    (Is::Fix, "fix fixes repair debug solve correct repariere behebe"),
-    (Is::Create, "create write make generate erstelle schreibe"),
-    (Is::Add, "add append insert"),
-    (Is::Rename, "rename benenne"),
-    (Is::Change, "change replace swap set increase decrease raise lower update ändere ersetze"),
-    (Is::Delete, "delete remove lösche"),
-    (Is::Count, "count many number zähle"),
-    (Is::Undo, "undo revert"),
-    (Is::Push, "push"),
-    (Is::What, "what whats what's which welche is are"),
-    (Is::How, "how command wie"),
-    (Is::Why, "why warum"),
-    (Is::Who, "who whos wer"),
-    (Is::When, "when"),
-    (Is::Test, "test tests suite tested testing unittest tester"),
-    (
-        Is::Fails,
-        "failing fails fail failed failure failures red broken breaks crash crashes wrong pass passing \
-        green",
-    ),
-    (Is::Bug, "bug bugs mistake mistakes fehler"),
-    (Is::Todo, "todo todos fixme fixmes"),
-    (Is::Readme, "readme"),
-    (Is::Comment, "comment comments docstring docstrings document"),
-    (Is::Name, "name"),
-    (Is::Version, "version"),
-    (Is::License, "license licence licensed"),
-    (Is::Language, "language languages written"),
-    (Is::Dependencies, "dependencies dependency deps libraries library crates packages requirements"),
-    (Is::Authors, "author authors maintainer maintainers contributors wrote maintains"),
-    (Is::Commit, "commit commits"),
-    (Is::History, "history log changelog"),
-    (Is::Recent, "last latest recent recently lately newest yesterday today"),
-    (Is::Branch, "branch branches"),
-    (Is::Config, "config configuration settings configured"),
-    (Is::Lines, "lines loc size"),
-    (Is::Large, "largest biggest longest big large"),
-    (Is::Functions, "functions methods exported api"),
-    (Is::Types, "types structs classes enums traits interfaces"),
-    (Is::Files, "files structure layout tree modules"),
-    (Is::Folder, "folder directory dir"),
-    (Is::Entry, "entry entrypoint"),
-    (Is::Error, "error errors exception panic traceback warning"),
-    (Is::Model, "model models ollama claude gpt gemini llm"),
-    (Is::Key, "key keys openai anthropic"),
-    (
-        Is::Project,
-        "project repo repository codebase program app application package crate projekt code this it here \
-        there das",
-    ),
-    (Is::Public, "public export"),
-];
+vocabulary! {
+    // What to do.
+    Explain "explain describe summarize summarise summary overview understand walk about purpose tell mean means \
+        does introduction erkläre erklär macht"
+    Show "show read open cat print view display give zeig zeige"
+    List "list all any enumerate liste"
+    Where "where find locate search grep look defined declared implemented handled located wo finde"
+    Uses "calls call called caller callers uses used usage usages reference references referenced invokes imports \
+        imported"
+    Run "run execute start starts started launch serve use starte führe"
+    Build "build builds built compile compiles compiled baue"
+    Install "install installed setup"
+    Fix "fix fixes repair debug solve correct repariere behebe"
+    Create "create write make generate erstelle schreibe"
+    Add "add append insert"
+    Rename "rename benenne"
+    Change "change replace swap set increase decrease raise lower update ändere ersetze"
+    Delete "delete remove lösche"
+    Count "count many number zähle"
+    Undo "undo revert"
+    Push "push"
+    // How it is asked.
+    What "what whats what's which welche is are"
+    How "how command wie"
+    Why "why warum"
+    Who "who whos wer"
+    When "when"
+    // What about.
+    Test "test tests suite tested testing unittest tester"
+    Fails "failing fails fail failed failure failures red broken breaks crash crashes wrong pass passing green"
+    Bug "bug bugs mistake mistakes fehler"
+    Todo "todo todos fixme fixmes"
+    Readme "readme"
+    Comment "comment comments docstring docstrings document"
+    Name "name"
+    Version "version"
+    License "license licence licensed"
+    Language "language languages written"
+    Dependencies "dependencies dependency deps libraries library crates packages requirements"
+    Authors "author authors maintainer maintainers contributors wrote maintains"
+    Commit "commit commits"
+    History "history log changelog"
+    Recent "last latest recent recently lately newest yesterday today"
+    Branch "branch branches"
+    Config "config configuration settings configured"
+    Lines "lines loc size"
+    Large "largest biggest longest big large"
+    Functions "functions methods exported api"
+    Types "types structs classes enums traits interfaces"
+    Files "files structure layout tree modules"
+    Folder "folder directory dir"
+    Entry "entry entrypoint"
+    Error "error errors exception panic traceback warning"
+    Model "model models ollama claude gpt gemini llm"
+    Key "key keys openai anthropic"
+    Project "project repo repository codebase program app application package crate projekt code this it here there \
+        das"
+    Public "public export"
+}
 
 /// Words that name nothing, and belong to no class.
 const COMMON: &str = "quick base under the unit simple small short and for was that with from into have has did can could would \
@@ -204,12 +147,14 @@ impl<'a> Words<'a> {
         first.and_then(|(_, class)| *class).is_some_and(|class| classes.contains(&class))
     }
 
-    pub(super) fn has(&self, words: &[&str]) -> bool {
-        self.all.iter().any(|(word, _)| words.contains(&word.as_str()))
+    /// Whether one of these words is among them.
+    pub(super) fn has(&self, words: &str) -> bool {
+        self.all.iter().any(|(word, _)| words.split(' ').any(|known| known == word))
     }
 
-    pub(super) fn says(&self, phrases: &[&str]) -> bool {
-        phrases.iter().any(|phrase| self.lower.contains(phrase))
+    /// Whether it contains one of these phrases, which `|` divides.
+    pub(super) fn says(&self, phrases: &str) -> bool {
+        phrases.split('|').any(|phrase| self.lower.contains(phrase))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -260,34 +205,18 @@ impl<'a> Words<'a> {
 
     /// Words that are left when all that has a class or names nothing is gone.
     pub(super) fn left(&self) -> Vec<String> {
-        let plain = |word: &&(&(String, Option<Is>), &String)| {
+        let plain = |word: &(&(String, Option<Is>), &String)| {
             let (lower, class) = word.0;
             let path = self.paths.iter().any(|path| path.to_lowercase().contains(lower));
             class.is_none() && significant(lower) && !path
         };
-        let mut found: Vec<String> = Vec::new();
-        for (_, raw) in self.all.iter().zip(&self.raw).collect::<Vec<_>>().iter().filter(plain) {
-            if !found.contains(raw) {
-                found.push((*raw).clone());
-            }
-        }
-        found
+        once(self.all.iter().zip(&self.raw).filter(plain).map(|(_, raw)| raw.clone()))
     }
 
     /// What is looked for, at most four words.
     pub(super) fn terms(&self) -> Vec<String> {
-        const MATTERS: &[Is] = &[
-            Is::Config,
-            Is::Error,
-            Is::Key,
-            Is::Test,
-            Is::Entry,
-            Is::Version,
-            Is::License,
-            Is::Delete,
-            Is::Install,
-            Is::Model,
-        ];
+        use Is::{Config, Delete, Entry, Error, Install, Key, License, Model, Test, Version};
+        const MATTERS: &[Is] = &[Config, Error, Key, Test, Entry, Version, License, Delete, Install, Model];
         let mut found = self.left();
         // "Where is the config read" is about both words.
         if found.is_empty() || self.is(Is::Where) && !self.is(Is::Project) {
@@ -301,13 +230,7 @@ impl<'a> Words<'a> {
 
     /// Everything that may be the name of a declaration, the surest first.
     pub(super) fn candidates(&self) -> Vec<String> {
-        let mut found: Vec<String> = self.names().into_iter().filter(|name| !name.contains(' ')).collect();
-        for word in self.left() {
-            if !found.contains(&word) {
-                found.push(word);
-            }
-        }
-        found
+        once(self.names().into_iter().filter(|name| !name.contains(' ')).chain(self.left()))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::code::{self, Item, Sort, indent};
 use super::edit::written;
 use super::{
-    Part, Recipe, Situation, bash, capital, commands, facts, glob, listed, look, ls, read, repair, say, tool,
+    Part, Recipe, Situation, bash, capital, commands, facts, glob, listed, look, ls, read, repair, tell, tool,
     unnumbered,
 };
 
@@ -36,7 +36,7 @@ impl Found {
 
 fn unknown(names: &[String]) -> Recipe {
     let name = names.join("`, `");
-    Ok(vec![say(format!("Nothing in this folder declares `{name}`. Nothing was changed."))])
+    tell(format!("Nothing in this folder declares `{name}`. Nothing was changed."))
 }
 
 /// Puts a comment on a declaration: what the user said, or what can be read off the code.
@@ -49,7 +49,7 @@ pub(super) fn comment(situation: &Situation, names: &[String], text: Option<&str
             "`{name}` in `{path}:{}` has one already: {doc}\n\nTo add another, give me its words: ``add the comment \"…\" to {name}``.",
             item.at + 1
         );
-        return Ok(vec![say(text)]);
+        return tell(text);
     }
     let told = code::reading(lines, &item);
     let leaves: Vec<&String> = told
@@ -106,12 +106,12 @@ pub(super) fn comment(situation: &Situation, names: &[String], text: Option<&str
     let edit = tool("Edit", json!({ "file_path": path, "old_string": old, "new_string": new }));
     let [done] = situation.need(&format!("`{name}` is in `{path}:{}`.", item.at + 1), [edit])?;
     if !done.ok() {
-        return Ok(vec![say(format!("The edit did not work: {}", done.text()))]);
+        return tell(format!("The edit did not work: {}", done.text()));
     }
     let language = path.rsplit_once('.').map_or("text", |(_, end)| end);
-    Ok(vec![say(format!(
+    tell(format!(
         "Added to `{path}`:\n\n```{language}\n{new}\n```\n\nIt says only what the code shows; what it is for is yours to add. I ran nothing, since a comment changes no behavior."
-    ))])
+    ))
 }
 
 /// Arguments of one kind for all parameters: what a function may take is tried in this order.
@@ -140,10 +140,7 @@ fn guesses(language: &str, names: &[&str]) -> String {
 pub(super) fn test(situation: &Situation, names: &[String]) -> Recipe {
     let Some(found) = Found::of(situation, names)? else { return unknown(names) };
     let Some(item) = found.item().filter(|item| item.sort == Sort::Function) else {
-        return Ok(vec![say(format!(
-            "`{}` in `{}` is not a function, and those are what I can test.",
-            names[0], found.path
-        ))]);
+        return tell(format!("`{}` in `{}` is not a function, and those are what I can test.", names[0], found.path));
     };
     let name = item.name;
     let language = found.path.rsplit_once('.').map_or("", |(_, end)| end);
@@ -186,7 +183,7 @@ pub(super) fn test(situation: &Situation, names: &[String]) -> Recipe {
                 found.path,
                 item.at + 1
             );
-            return Ok(vec![say(text)]);
+            return tell(text);
         }
     };
     let [ran] =
@@ -198,7 +195,7 @@ pub(super) fn test(situation: &Situation, names: &[String]) -> Recipe {
         let text = format!(
             "I called `{name}` with numbers, texts and lists, and it answered none of them with a plain value. Such a test needs a real model. Nothing was written."
         );
-        return Ok(vec![say(text)]);
+        return tell(text);
     };
     let text = match language {
         "py" => format!(
@@ -239,9 +236,9 @@ fn finished(situation: &Situation, path: &str, text: &str, name: &str) -> Recipe
     }
     let language = path.rsplit_once('.').map_or("", |(_, end)| end);
     let verdict = repair::verdict(situation)?;
-    Ok(vec![say(format!(
+    tell(format!(
         "Wrote `{path}`:\n\n```{language}\n{text}```\n\nThe input is a guess, and the expected value is what `{name}` returns today: check that it is right.\n\n{verdict}"
-    ))])
+    ))
 }
 
 /// As the others, with the compiler's own words for what came back.
@@ -275,7 +272,7 @@ fn rust(situation: &Situation, found: &Found, name: &str, stem: &str, taken: &st
             "`{name}` in `{}` takes `{taken}`. I can only make up plain values (numbers, texts, lists), so this test needs a real model. Nothing was written.",
             found.path
         );
-        return Ok(vec![say(text)]);
+        return tell(text);
     };
     let call = format!("{name}({})", given.join(", "));
     let text = |value: &str| {
@@ -292,16 +289,16 @@ fn rust(situation: &Situation, found: &Found, name: &str, stem: &str, taken: &st
     let [wrote, ran] =
         situation.need(&format!("Writing `{path}` with no expectation yet, to see what `{name}` returns."), calls)?;
     if !wrote.ok() {
-        return Ok(vec![say(format!("The write failed: {}", wrote.text()))]);
+        return tell(format!("The write failed: {}", wrote.text()));
     }
     let output = ran.text();
     let Some(value) = output.lines().find_map(|line| line.trim().strip_prefix("left: ")) else {
         let [_] = situation
             .need("That did not compile. Removing it.", [bash(&format!("rm -- '{path}'"), "Remove the test again")])?;
-        return Ok(vec![say(format!(
+        return tell(format!(
             "I could not call `{name}` from a test, so I removed it again:\n\n{}",
             super::tail(&output, 12)
-        ))]);
+        ));
     };
     finished(situation, &path, &text(value), name)
 }
@@ -314,9 +311,9 @@ pub(super) fn readme(situation: &Situation) -> Recipe {
         .iter()
         .find(|name| name.to_lowercase().starts_with("readme") && situation.of_tool("Write").next().is_none())
     {
-        return Ok(vec![say(format!(
+        return tell(format!(
             "There is a `{file}` already. `explain {file}` shows it; rewriting it takes a real model. Nothing was changed."
-        ))]);
+        ));
     }
     let text = commands::readme(situation, &names)?;
     let done = format!(
