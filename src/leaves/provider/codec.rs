@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::catalog::{ModelSpec, ThinkingParam, ThinkingStyle};
 use super::settings::WireName;
 use super::{Compacted, Error, Request, StreamEvent, failure, sse};
-use crate::message::{Block, Media, Message, Role, Wire};
+use crate::message::{Block, Content, Media, Message, Role, ToolResult, Wire};
 
 /// What a codec has to know about the model besides the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,6 +221,26 @@ pub(super) fn sendable<'a>(media: &'a Media, request: &'a Request, settings: &Co
         Some(base64) if is_pdf => Sendable::Pdf { base64 },
         Some(base64) => Sendable::Image { media_type: &media.media_type, base64 },
     }
+}
+
+/// The texts of a result, for wires whose results hold nothing else: its media go behind all results, each with its label.
+pub(super) fn texts<'a>(
+    result: &'a ToolResult,
+    request: &'a Request,
+    settings: &CodecSettings,
+    mut behind: impl FnMut(String, Sendable<'a>),
+) -> Vec<String> {
+    let text = |part: &'a Content| match part {
+        Content::Text { text } => text.clone(),
+        Content::Media(part) => match sendable(part, request, settings) {
+            Sendable::Note(note) => note,
+            part => {
+                behind(format!("[output of {}]", result.id), part);
+                format!("[attached below as output of {}]", result.id)
+            }
+        },
+    };
+    result.content.iter().map(text).collect()
 }
 
 /// A tool name as every wire accepts it: models invent names that cannot be sent back.

@@ -1,4 +1,4 @@
-//! What a refusal means, in whichever vendor's shape it comes.
+//! What a refusal means, in the shape of any vendor.
 
 use std::time::Duration;
 

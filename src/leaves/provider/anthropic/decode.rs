@@ -79,6 +79,7 @@ struct Open {
     kind: Kind,
 }
 
+#[derive(Default)]
 pub(super) struct Decode {
     model: String,
     open: Vec<Open>,
@@ -93,17 +94,7 @@ pub(super) struct Decode {
 
 impl Decode {
     pub(super) fn new(model: &str) -> Decode {
-        Decode {
-            model: model.to_string(),
-            open: Vec::new(),
-            next: 0,
-            started: false,
-            usage: Usage::default(),
-            stop: None,
-            called: false,
-            sources: Vec::new(),
-            ended: false,
-        }
+        Decode { model: model.to_string(), ..Decode::default() }
     }
 
     fn start(&mut self, model: Option<String>, out: &mut Vec<StreamEvent>) {

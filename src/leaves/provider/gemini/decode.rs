@@ -110,6 +110,7 @@ struct Current {
     signature: Option<String>,
 }
 
+#[derive(Default)]
 pub(super) struct Decode {
     model: String,
     started: bool,
@@ -124,16 +125,7 @@ pub(super) struct Decode {
 
 impl Decode {
     pub(super) fn new(model: &str) -> Decode {
-        Decode {
-            model: model.to_string(),
-            started: false,
-            current: None,
-            next: 0,
-            called: false,
-            sources: Vec::new(),
-            stop: None,
-            ended: false,
-        }
+        Decode { model: model.to_string(), ..Decode::default() }
     }
 
     fn wire(&self, signature: Option<String>) -> Option<Wire> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::{NAME, schema};
-use crate::message::{Block, CallId, Content, Outcome, Role, ToolResult};
+use crate::message::{Block, CallId, Outcome, Role, ToolResult};
 use crate::provider::catalog::ThinkingStyle;
 use crate::provider::codec::{self, CodecSettings, Sendable, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
@@ -123,20 +123,9 @@ fn response(
     settings: &CodecSettings,
     behind: &mut Vec<Value>,
 ) -> Value {
-    let mut texts = Vec::new();
-    for part in &result.content {
-        match part {
-            Content::Text { text } => texts.push(text.clone()),
-            Content::Media(part) => match sendable(part, request, settings) {
-                Sendable::Note(note) => texts.push(note),
-                part => {
-                    texts.push(format!("[attached below as output of {}]", result.id));
-                    behind.push(json!({ "text": format!("[output of {}]", result.id) }));
-                    behind.push(media(part));
-                }
-            },
-        }
-    }
+    let texts = codec::texts(result, request, settings, |label, part| {
+        behind.extend([json!({ "text": label }), media(part)]);
+    });
     let field = if result.outcome == Outcome::Ok { "output" } else { "error" };
     let name = names.get(&result.id).map_or("unnamed", String::as_str);
     json!({

@@ -99,6 +99,7 @@ struct Call {
     extra: Option<Value>,
 }
 
+#[derive(Default)]
 pub(super) struct Decode {
     model: String,
     started: bool,
@@ -113,16 +114,7 @@ pub(super) struct Decode {
 
 impl Decode {
     pub(super) fn new(model: &str) -> Decode {
-        Decode {
-            model: model.to_string(),
-            started: false,
-            current: None,
-            next: 0,
-            calls: Vec::new(),
-            refusal: String::new(),
-            stop: None,
-            ended: false,
-        }
+        Decode { model: model.to_string(), ..Decode::default() }
     }
 
     fn wire(&self, data: Value) -> Option<Wire> {

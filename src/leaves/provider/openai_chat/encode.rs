@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::NAME;
-use crate::message::{Block, Content, Role, ToolResult};
+use crate::message::{Block, Role, ToolResult};
 use crate::provider::catalog::ThinkingParam;
 use crate::provider::codec::{self, CodecSettings, Sendable, data_url, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
@@ -122,20 +122,9 @@ fn result(
     messages: &mut Vec<Value>,
     behind: &mut Vec<Value>,
 ) {
-    let mut texts = Vec::new();
-    for part in &result.content {
-        match part {
-            Content::Text { text } => texts.push(text.clone()),
-            Content::Media(part) => match sendable(part, request, settings) {
-                Sendable::Note(note) => texts.push(note),
-                part => {
-                    texts.push(format!("[attached below as output of {}]", result.id));
-                    behind.push(json!({ "type": "text", "text": format!("[output of {}]", result.id) }));
-                    behind.push(media(part));
-                }
-            },
-        }
-    }
+    let texts = codec::texts(result, request, settings, |label, part| {
+        behind.extend([json!({ "type": "text", "text": label }), media(part)]);
+    });
     let text = texts.join("\n");
     let text = if text.is_empty() { "(no output)".to_string() } else { text };
     messages.push(json!({ "role": "tool", "tool_call_id": result.id.as_str(), "content": text }));

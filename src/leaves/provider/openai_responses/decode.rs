@@ -53,6 +53,7 @@ struct Item {
     ended: bool,
 }
 
+#[derive(Default)]
 pub(super) struct Decode {
     model: String,
     started: bool,
@@ -65,15 +66,7 @@ pub(super) struct Decode {
 
 impl Decode {
     pub(super) fn new(model: &str) -> Decode {
-        Decode {
-            model: model.to_string(),
-            started: false,
-            items: Vec::new(),
-            next: 0,
-            refusal: String::new(),
-            sources: Vec::new(),
-            ended: false,
-        }
+        Decode { model: model.to_string(), ..Decode::default() }
     }
 
     fn start(&mut self, response: Option<&Value>, out: &mut Vec<StreamEvent>) {
