@@ -4,6 +4,8 @@ mod approvals;
 mod asks;
 mod dialogs;
 mod mentions;
+mod offers;
+mod pastes;
 mod review;
 mod reviews;
 mod thinking;
@@ -273,24 +275,6 @@ fn prompts_shell_lines_and_commands_are_sent() {
 }
 
 #[test]
-fn text_that_comes_in_one_go_runs_no_shell_line() {
-    for (before, text, draft) in [
-        ("", "!touch x\r", "!touch x\n"),
-        ("", "!touch x\r!touch y\r", "!touch x\n!touch y\n"),
-        ("!", "touch x\r", "!touch x\n"),
-        ("!touch", " x\r", "!touch x\n"),
-    ] {
-        let mut run = Run::new(80, 24);
-        run.keys(before);
-        for c in text.chars() {
-            let code = if c == '\r' { KeyCode::Enter } else { KeyCode::Char(c) };
-            run.msg(Msg::Written(KeyEvent::from(code)));
-        }
-        assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", draft), "{before:?} {text:?}");
-    }
-}
-
-#[test]
 fn esc_and_ctrl_c_mean_what_the_moment_says() {
     let interrupt = r#"{"op":"interrupt"}"#;
     let check = |busy: bool, keys: &str, want: &str, left: &str| {
@@ -383,99 +367,6 @@ fn nothing_typed_is_lost() {
 }
 
 #[test]
-fn history_is_walked_and_searched() {
-    let mut run = Run::new(60, 24);
-    run.app.set_history(["fix the tests", "!cargo test", "write docs"].map(Into::into).into());
-    run.keys("half<up><up>");
-    assert_eq!(run.app.draft().text, "!cargo test");
-    run.keys("<down><down>");
-    assert_eq!(run.app.draft().text, "half");
-    run.keys("<ctrl+r>test<ctrl+r>");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    search: test▏
-    fix the tests
-    ───
-    default · … · ? keys
-    ");
-    run.keys("<esc>");
-    assert_eq!(run.app.draft().text, "half");
-    run.keys("<ctrl+r>cargo<enter><enter>");
-    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"shell","command":"cargo test"}"#));
-}
-
-#[test]
-fn files_complete_after_an_at() {
-    let mut run = Run::new(40, 12);
-    run.keys("look at @ma");
-    assert_eq!(run.sent().lines().last(), Some(r#"ListFiles("ma")"#));
-    run.msg(Msg::Files { query: "m".into(), paths: vec!["stale.rs".into()] });
-    run.msg(Msg::Files { query: "ma".into(), paths: vec!["src/main.rs".into(), "日本/ma p.md".into()] });
-    assert_snapshot!(run.screen(), @r"
-    ───
-    > look at @ma▏
-    ───
-    › src/main.rs
-      日本/ma p.md
-    default · … · ? keys
-    ");
-    run.keys("<down><enter>please<enter>");
-    let want = r#"{"op":"prompt","text":"look at @\"日本/ma p.md\" please","attachments":["日本/ma p.md"],"delivery":"steer"}"#;
-    assert_eq!(run.sent().lines().last(), Some(want));
-    run.paste("/tmp/shot.png").keys("what is it?<enter>");
-    let want = r#"{"op":"prompt","text":"[Image 1] what is it?","attachments":["/tmp/shot.png"],"delivery":"steer"}"#;
-    assert_eq!(run.sent().lines().last(), Some(want));
-}
-
-#[test]
-fn skills_pop_up_as_they_want_to_look() {
-    let mut run = Run::new(80, 24);
-    run.keys("/wri");
-    let interface = Interface {
-        display_name: Some("Release notes".into()),
-        short_description: Some("From the log".into()),
-        brand_color: Some((255, 128, 0)),
-        default_prompt: Some("since which version?".into()),
-        ..Interface::default()
-    };
-    let skill = Command {
-        name: "write-notes".into(),
-        kind: crate::commands::Kind::Skill(crate::commands::Source::UserSettings),
-        interface: Some(interface),
-        ..Registry::builtin().find("cost").unwrap().clone()
-    };
-    // It comes while the list is open: an edited skill is there at the next keystroke.
-    run.msg(Msg::Engine(Event::Commands { registry: Registry::of(vec![skill]) }));
-    let screen = run.screen();
-    assert!(screen.contains("› /write-notes  Release notes: From the log") && screen.contains("  user\n"), "{screen}");
-    run.keys("<tab>");
-    assert!(run.screen().contains("> /write-notes ▏since which version?"), "{}", run.screen());
-    run.keys("x");
-    assert!(!run.screen().contains("since which"), "{}", run.screen());
-}
-
-#[test]
-fn commands_pop_up() {
-    let mut run = Run::new(60, 24);
-    run.keys("/c");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    > /c▏
-    ───
-    › /clear  Start over with an empty conversation          1/2
-      /cost   What this session has cost
-    default · … · ? keys
-    ");
-    run.keys("<esc>zz<enter>");
-    assert_snapshot!(run.screen(), @r"
-    ───
-    > /czz▏
-    ───
-    unknown command /czz: /help lists all commands
-    ");
-}
-
-#[test]
 fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     let mut run = Run::new(40, 16);
     let todos = (1..=9).map(|n| Todo {
@@ -513,92 +404,6 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     let mut run = Run::new(40, 16);
     run.event(found);
     assert!(run.app.panel.is_none());
-}
-
-#[test]
-fn a_line_that_comes_in_one_go_is_a_shell_line_all_the_same() {
-    let mut run = Run::new(60, 24);
-    run.msg(Msg::Paste { text: "!git status".into(), image: None }).keys("<enter>");
-    assert!(run.sent().ends_with(r#"{"op":"shell","command":"git status"}"#));
-    run.msg(Msg::Paste { text: "!".into(), image: None }).keys("<enter>");
-    assert!(!run.sent().contains("shell"));
-}
-
-#[test]
-fn a_prompt_comes_back_with_its_pastes_and_images() {
-    let mut run = Run::new(60, 24);
-    let lines: String = (1..=20).map(|n| format!("row {n}\n")).collect();
-    run.msg(Msg::Paste { text: lines.clone(), image: None });
-    run.msg(Msg::Paste {
-        text: "/tmp/a.png".into(),
-        image: Some(super::composer::chip::Picture { path: "/tmp/a.png".into(), bytes: 12_000 }),
-    })
-    .keys(" and?<enter>");
-    let sent = run.sent();
-    assert!(sent.contains("/tmp/a.png") && sent.contains("row 20"), "{sent}");
-    for keys in ["<up>", "<ctrl+r>and<enter>"] {
-        run.keys("<ctrl+c>").keys(keys);
-        assert!(
-            run.screen().contains("[Pasted 20 lines]") && run.screen().contains("[Image 1: a.png, 12 kB]"),
-            "{}",
-            run.screen()
-        );
-    }
-    run.keys("<enter>");
-    let again = run.sent();
-    assert!(again.contains("/tmp/a.png") && again.contains("row 20"), "{again}");
-}
-
-#[test]
-fn the_clipboard_is_waited_for_and_can_be_left() {
-    let picture = || Msg::Picture(Ok(super::composer::chip::Picture { path: "/tmp/a.png".into(), bytes: 12_000 }));
-    for (keys, sent, shown) in [
-        ("look<ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
-        // What is typed meanwhile does not cancel it, but the prompt waits.
-        ("<ctrl+v>look <enter>", "PasteImage", "> look [Image 1: a.png, 12 kB]"),
-        ("look<ctrl+v><ctrl+v>", "PasteImage", "> look[Image 1: a.png, 12 kB]"),
-        ("look<ctrl+v><esc>", "PasteImage\nLeaveImage", "> look▏"),
-        ("look<ctrl+v><ctrl+c>", "PasteImage\nLeaveImage", "> look▏"),
-    ] {
-        let mut run = Run::new(60, 24);
-        run.keys(keys);
-        let effects = run.sent();
-        let effects: Vec<&str> = effects.lines().filter(|effect| effect.ends_with("Image")).collect();
-        run.msg(picture());
-        assert!(effects.join("\n") == sent && run.screen().contains(shown), "{keys}: {effects:?}\n{}", run.screen());
-        // Enter and a second picture work as ever.
-        run.keys("<ctrl+v>").msg(picture());
-        assert!(run.screen().contains("a.png, 12 kB]"), "{}", run.screen());
-    }
-}
-
-#[test]
-fn what_is_typed_behind_the_name_does_what_it_says() {
-    for (line, at_once, later) in [
-        ("fix it", vec!["fix it"], ""),
-        ("!ls", vec!["shell ls"], ""),
-        ("!", vec!["!"], ""),
-        ("/cost", vec![], r#"{"op":"command","name":"cost","args":""}"#),
-        ("/usr/bin is what?", vec![], r#"{"op":"prompt","text":"/usr/bin is what?""#),
-        ("/nosuch thing", vec![], ""),
-    ] {
-        let mut run = Run::new(60, 24);
-        let ops = run.app.begin_with(line.to_owned());
-        let shown = |op: &Op| match op {
-            Op::Prompt { text, .. } => Some(text.clone()),
-            Op::Shell { command } => Some(format!("shell {command}")),
-            _ => None,
-        };
-        assert_eq!(ops.iter().filter_map(shown).collect::<Vec<_>>(), at_once, "{line}");
-        // Skills are known by then, too.
-        let registry = run.app.options.commands.clone();
-        run.event(Event::Commands { registry: registry.clone() });
-        let sent = run.sent();
-        assert!(sent.contains(later) && (!later.is_empty() || sent.is_empty()), "{line}: {sent}");
-        assert_eq!(run.screen().contains("> /nosuch thing"), line.starts_with("/nosuch"), "{line}");
-        run.event(Event::Commands { registry });
-        assert_eq!(run.sent(), "", "once: {line}");
-    }
 }
 
 #[test]
@@ -655,19 +460,4 @@ fn wakes_up_only_while_something_moves() {
     assert_eq!(run.app.wake(run.now), Some(run.now + Duration::from_secs(1)), "the hint goes");
     run.wait(1_000);
     assert_eq!(run.app.wake(run.now), None);
-}
-
-#[test]
-fn large_texts_are_no_trouble() {
-    let line = "日本 word ".repeat(5_000);
-    let mut run = Run::new(40, 12);
-    run.paste(&line).keys("!");
-    assert_eq!(run.app.draft().text, format!("{line}!"));
-    // What the editor left alone stays folded.
-    run.msg(Msg::Edited(Ok(format!("{line}\nend\n"))));
-    assert!(run.screen().contains("[Pasted 40000 characters]"), "{}", run.screen());
-    let line = line.replace("word", "text");
-    run.msg(Msg::Edited(Ok(format!("{line}\nend\n")))).keys("<up>x<ctrl+_>");
-    assert_eq!(run.app.draft().text, format!("{line}\nend"));
-    assert_eq!(run.screen().lines().count(), 7);
 }

@@ -416,7 +416,8 @@ fn what_the_list_lets_pass_only_reads() {
     assert!(ran * 4 >= made, "only {ran} runs of {made} lines");
 }
 
-fn judged(line: &str, places: &Places) -> Behavior {
+/// What is decided about a line in plan mode, without rules.
+pub(super) fn judged(line: &str, places: &Places) -> Behavior {
     let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
     let rules = RuleSet::default();
     let query = Query {

@@ -11,11 +11,9 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cocode::permission::{
-    Access, Behavior, Disk, Listed, Mode, Places, QUIET_GIT, Query, RuleSet, decide, listed_git_options,
-};
+use cocode::permission::{Behavior, Listed, Places, QUIET_GIT, listed_git_options};
 
-use super::option_fuzz::Watch;
+use super::option_fuzz::{Watch, judged};
 use super::plan_enforced::{git, snapshot};
 
 /// Lines of a subcommand that are tried where not all are asked for.
@@ -188,20 +186,6 @@ fn run(line: &str, places: &Places, quiet: bool) {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     bash.status().unwrap();
-}
-
-fn judged(line: &str, places: &Places) -> Behavior {
-    let access = Access::Shell { command: line.into(), cwd: places.project.clone() };
-    let rules = RuleSet::default();
-    let query = Query {
-        tool: "Bash",
-        access: &access,
-        mode: Mode::Plan,
-        rules: &rules,
-        places,
-        vocabulary: cocode::tools::RULES,
-    };
-    decide(&query, &Disk).behavior
 }
 
 /// A folder of its own for each thread.
