@@ -79,7 +79,7 @@ pub struct Output {
 pub enum After {
     /// Goes into plan mode; calls that follow in the same reply are judged in it.
     EnterPlan,
-    /// Leaves plan mode as the user chose; calls that follow in the same reply are judged in the mode that comes of it.
+    /// Leaves plan mode as the user chose; calls that follow in the same reply are judged in the mode that follows.
     PlanApproved { how: Approval, plan: String },
     /// Runs a skill: its text joins the conversation.
     Skill { name: String, args: String },

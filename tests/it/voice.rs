@@ -20,6 +20,11 @@ const PHRASES: &[(&str, &str)] = &[
     (r"for want of", "`without`, or name what is missing"),
     (r"(?:here|there|where)(?:of|in|upon|with)", "say of what, in what"),
     (r"[Tt](?:ake|akes|aken|ook)\s+back", "`undo`, `revert`, `withdraw`"),
+    (r"[Ii]n\s+spite\s+of", "`despite`"),
+    (r"(?:come|comes|came)\s+of\s+(?:a|an|the|those|commands|requests)", "`comes from`"),
+    (r"counts?,\s+too", "`works too`"),
+    (r"in\s+whichever", "`in any`"),
+    (r"only\s+so\s+(?:may|can|does|is)", "say how it is done"),
 ];
 
 /// What looks like one of them and is plain English.
@@ -103,5 +108,10 @@ fn phrases_are_found() {
     check("what was taken back was brought forth", &[(1, "brought forth"), (1, "taken back")]);
     check("it ends without a word, for want of room", &[(1, "without a word"), (1, "for want of")]);
     check("what is said therein", &[(1, "therein")]);
-    check("commends standing bystanders, shallow", &[]);
+    check(
+        "it comes of a rule\n// in spite of the mode, in whichever part",
+        &[(2, "in spite of"), (1, "comes of a"), (2, "in whichever")],
+    );
+    check("only so may it run; `statusLine` counts, too", &[(1, "counts, too"), (1, "only so may")]);
+    check("commends standing bystanders, shallow; what came of it counts", &[]);
 }

@@ -74,7 +74,7 @@ impl Meter {
     }
 
     /// Tokens of the whole request at most: what was taken out of a count may have weighed less than by estimate, and what
-    /// is known of system prompt and tools came of a request that held more than those.
+    /// is known of system prompt and tools came from a request that held more than those.
     pub fn most(&self, context: &Context) -> u64 {
         let Count { counted, edited, .. } = context.count();
         let estimated = if counted.is_some() { edited } else { self.overhead() / 2 };

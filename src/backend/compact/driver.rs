@@ -47,7 +47,7 @@ pub enum Step {
     Refuse { used: u64, blocking: u64 },
 }
 
-/// What came of the model tiers.
+/// How the model tiers ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Summarized {
     /// A boundary is in the log.

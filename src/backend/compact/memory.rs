@@ -244,7 +244,7 @@ pub fn covered(context: &Context) -> Option<(Seq, u64)> {
 }
 
 /// From which entry on a boundary keeps what the notes do not cover, never between a call and its result; with what
-/// is `recent` in any case. None: what the mark names is no longer in the conversation. `noted`: the last boundary came of
+/// is `recent` in any case. None: what the mark names is no longer in the conversation. `noted`: the last boundary came from
 /// these notes.
 pub fn keep_from(context: &Context, mark: Seq, noted: bool, recent: Seq) -> Option<Seq> {
     let lead = context.shown().take_while(|shown| shown.lead).count();

@@ -20,7 +20,7 @@ const WITHOUT_EFFECT: [(&str, &str); 10] = [
     ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
     ("permissions.denyInsteadOfPrompting", "calls ask as usual; `defaultMode` dontAsk denies instead"),
     ("allowManagedHooksOnly", "hooks of the user and of trusted projects run, too"),
-    ("allowManagedPermissionRulesOnly", "rules of the user and of trusted projects count, too"),
+    ("allowManagedPermissionRulesOnly", "rules of the user and of trusted projects also count"),
     ("availableModels", "every model can be chosen"),
     ("deniedModels", "every model can be chosen"),
     ("disableSkillShellExecution", "commands in skills run under the permission rules"),

@@ -87,7 +87,7 @@ fn tools_of(rules: &RuleSet, behavior: Behavior) -> String {
     tools.join(", ")
 }
 
-/// Settings that hold rules. They come of commands that were run, which may hold anything.
+/// Settings that hold rules. They come from commands that were run, which may hold anything.
 const RULES: [(&str, Behavior); 3] =
     [("permissions.allow", Behavior::Allow), ("permissions.ask", Behavior::Ask), ("permissions.deny", Behavior::Deny)];
 

@@ -489,7 +489,7 @@ impl Grants for Files {
         if scope == GrantScope::Project {
             let used = config::grant::used(&self.project, rule);
             config::trust::remember(&self.paths, &self.project, Extent::More, &[used])
-                .map_err(|error| format!("the rule will ask once more: {error}"))?;
+                .map_err(|error| format!("the rule will ask again: {error}"))?;
         }
         Ok(())
     }

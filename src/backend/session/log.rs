@@ -319,7 +319,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Creates the log once more, with these bytes. What is in its place is kept next to it.
+    /// Creates the log again, with these bytes. What is in its place is kept next to it.
     ///
     /// # Errors
     /// `Locked` if another process writes the file that is there; otherwise what the file system says. The open file stays

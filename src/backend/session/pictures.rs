@@ -51,7 +51,7 @@ impl Pictures {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         let path = self.folder.join(&sha256_hex(bytes)[..16]).join(name);
-        // Written again where it exists: it is the newest once more.
+        // Written again where it exists: it is the newest again.
         replace_private(&path, bytes)?;
         self.clear(&path);
         Ok(path)

@@ -7,7 +7,7 @@ use super::wrapper;
 const ALWAYS: &str = "let eval . source exec builtin trap alias enable complete compgen bind mapfile readarray getopts \
     coproc fc hash shopt set declare typeset local readonly unset read export wait printf test [ [[";
 
-/// Whether it is one of these builtins, all of which the shell itself may take for its own in spite of a function.
+/// Whether it is one of these builtins, all of which the shell itself may take for its own despite a function.
 pub(super) fn is_builtin(name: &str) -> bool {
     ALWAYS.split_ascii_whitespace().any(|known| known == name)
 }

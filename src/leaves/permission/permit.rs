@@ -1,4 +1,4 @@
-//! The right to run one call: it comes of a decision, or of the user's own hand.
+//! The right to run one call: it comes from a decision, or from the user's own hand.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

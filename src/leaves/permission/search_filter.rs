@@ -1,5 +1,5 @@
 //! What one search may show: files that a rule forbids or asks for, and private ones, stay out of its results. And what a
-//! search of the shell shows in spite of its name.
+//! search of the shell shows despite its name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};

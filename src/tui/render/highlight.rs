@@ -1,7 +1,7 @@
 //! Colors code line by line, carrying the parser's state on, so that a block may stream.
 //!
-//! Grammars are loaded on first use. A block is coloured up to a number of lines and bytes; what follows is plain. What
-//! comes of a line is independent of theme and width, so that it can be made beside the drawing (`beside`).
+//! Grammars are loaded on first use. A block is coloured up to a number of lines and bytes; what follows is plain. The
+//! colors of a line depend on neither theme nor width, so that they can be found beside the drawing (`beside`).
 
 pub mod beside;
 

@@ -132,7 +132,7 @@ impl Drop for Session {
     }
 }
 
-/// The same terminal, opened once more: only so may writes not wait, while others who share ours still do.
+/// The same terminal, opened again: its writes can be made not to wait without changing that for others who share ours.
 fn opened_again(tty: &OwnedFd) -> Option<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let name = rustix::termios::ttyname(tty, Vec::new()).ok()?;

@@ -59,7 +59,7 @@ pub(in crate::permission) fn starts_here(name: &str) -> bool {
 /// Where among the arguments of ssh its line for the other machine starts.
 pub(in crate::permission) fn remote_line(arguments: &[String]) -> usize {
     let Some(options) = known("ssh", &[]).map(|ssh| Subcommand { name: "", options: ssh.options }) else { return 0 };
-    // Behind the machine come options once more.
+    // Options may follow the machine, too.
     let host = options.first_operand(arguments);
     let behind = arguments.get(host + 1..).unwrap_or_default();
     (host + 1 + options.first_operand(behind)).min(arguments.len())
