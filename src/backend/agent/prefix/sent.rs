@@ -195,7 +195,12 @@ fn marks(request: &Request, ends: &[(Arc<Message>, usize)], promise: &Promise) -
     if promise.grain != Grain::Marks {
         return Vec::new();
     }
-    let mut marks = vec![0, 1];
+    // That of the system prompt covers the tools, too.
+    let mut marks = vec![usize::from(!request.system.is_empty())];
+    let next = |message: &Arc<Message>| message.results().any(|result| Some(&result.id) == request.frontier.as_ref());
+    let cleared = request.messages.iter().position(next).unwrap_or(0);
+    let before = request.messages[..cleared].iter().rposition(|message| message.role == Role::User);
+    marks.extend(before.and_then(|at| ends.get(at)).map(|(_, end)| end - 1));
     let mut turns = Vec::new();
     for (at, message) in request.messages.iter().enumerate().rev() {
         let last_of_run = request.messages.get(at + 1).is_none_or(|next| next.role != message.role);
@@ -207,6 +212,7 @@ fn marks(request: &Request, ends: &[(Arc<Message>, usize)], promise: &Promise) -
         }
     }
     marks.extend(turns.iter().rev());
+    marks.dedup();
     marks
 }
 

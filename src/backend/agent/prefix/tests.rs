@@ -54,7 +54,7 @@ fn model(id: &str, route: &str) -> Model {
 fn parts(request: &Request) -> Vec<(Vec<u8>, bool, bool)> {
     let thinking = if request.thinking == Thinking::Unset { String::new() } else { format!("{:?}", request.thinking) };
     let mut parts = vec![
-        (serde_json::to_vec(&*request.tools).unwrap(), true, true),
+        (serde_json::to_vec(&*request.tools).unwrap(), true, request.system.is_empty()),
         (request.system.as_bytes().to_vec(), true, true),
         (thinking.into_bytes(), false, false),
     ];
