@@ -54,6 +54,17 @@ pub struct Found {
     pub places: Vec<Place>,
     /// Lines that hold some of the words. Not all of them were looked at.
     pub lines: usize,
+    /// Prompts of the first log.
+    turns: usize,
+}
+
+impl Found {
+    /// Puts what the newest turn of the first log says last: it asks, and is in the context anyway.
+    pub fn newest_turn_last(mut self) -> Found {
+        let newest = self.turns;
+        self.places.sort_by_key(|place| place.log == 0 && place.turn == newest);
+        self
+    }
 }
 
 /// Searches logs, those that cannot be read left out.
@@ -86,7 +97,8 @@ pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
     });
     let mut told = HashMap::new();
     places.retain(|place| told.insert(place.excerpt.clone(), ()).is_none());
-    Found { places, lines }
+    let turns = scans.first().map_or(0, |scan| scan.turn(Seq::MAX));
+    Found { places, lines, turns }
 }
 
 /// Parses a line and adds the places in it.

@@ -154,6 +154,7 @@ impl Logs {
 fn places(logs: &[Log], query: &Terms, earlier: bool, page: usize) -> String {
     let paths: Vec<PathBuf> = logs.iter().map(|log| log.path.clone()).collect();
     let found = recall::search(&paths, query, PLACES);
+    let found = if earlier { found } else { found.newest_turn_last() };
     let told: Vec<String> = found.places.iter().map(|place| told(&logs[place.log], place)).collect();
     let pages = pages(&told);
     let Some(shown) = pages.get(page - 1) else {
@@ -284,6 +285,14 @@ mod tests {
             let got = fixture.ok(&Recall, input).await;
             assert!(got.starts_with(want), "{got}");
         }
+        // The question itself is found last.
+        let ranks =
+            |text: &str| text.find("heron word").zip(text.find("which heron")).map(|(fact, asked)| fact < asked);
+        drop(open);
+        let open = session(&home, &fixture.root, &["the heron word is blue", "which heron word was it?"]);
+        fixture.store = open.store().clone();
+        let answer = fixture.ok(&Recall, json!({"query": "heron word"})).await;
+        assert_eq!(ranks(&answer), Some(true), "{answer}");
         for (input, want) in [
             (json!({"query": "#999"}), "Entry #999 does not exist"),
             (json!({"query": " "}), "The query is empty"),
