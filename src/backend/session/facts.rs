@@ -152,7 +152,7 @@ impl Facts {
     pub fn projected_since(&self, seq: Seq) -> Option<By> {
         let since = || self.changes.iter().filter(|(at, _)| *at > seq).map(|(_, by)| by);
         let whole = |by: &&By| matches!(by, By::Compaction { .. } | By::CompactionUndone | By::Rewind);
-        since().filter(whole).last().or_else(|| since().last()).cloned()
+        since().rfind(whole).or_else(|| since().next_back()).cloned()
     }
 
     fn apply(&mut self, kind: &EntryKind) {

@@ -181,7 +181,7 @@ mod tests {
         let mut fixture = Fixture::new();
         fixture.file("a.txt", "token\n");
         fixture.file("sub/b.txt", "token\n");
-        fixture.file("sub/.gitignore", &"c\n".repeat(200_000));
+        fixture.file("sub/.gitignore", "c\n".repeat(200_000));
         let toolbox = Toolbox::builtin();
         for (ignore, want) in [
             ("a.txt\n".to_owned(), "No files match. Hidden and ignored files are skipped; LS lists them."),
