@@ -10,7 +10,7 @@ use cocode::commands::Catalog;
 use cocode::commands::catalog::Snapshot;
 use cocode::commands::discover::Folders;
 use cocode::commands::usage::Usage as Uses;
-use cocode::compact::{Driver, Step, Surroundings, Window, apply};
+use cocode::compact::{Driver, Step, Surroundings, Window, apply, ledger};
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
 use cocode::permission::{Access, Behavior, Disk, Mode, Permit, Places, Query, RuleSet, Source, decide};
 use cocode::provider::codec::codec;
@@ -80,6 +80,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
                 attachments: Vec::new(),
                 effects: Vec::new(),
                 archived: None,
+                ledger: Default::default(),
                 receipt: Default::default(),
             }));
         }
@@ -131,6 +132,31 @@ fn micro_compact(bencher: Bencher<'_, '_>, large: u64) {
         let cleared = apply::clear(&mut session, &plan).expect("the entry is written");
         assert!(cleared.results > 4_000, "{cleared:?}");
         session
+    });
+}
+
+/// Reads one more entry into the ledger of 10,000 messages, and makes what a compaction puts back of it, checked against a
+/// summary.
+#[divan::bench(sample_count = 20)]
+fn ledger(bencher: Bencher<'_, '_>) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let full = || {
+        let (mut fold, mut session) = (ledger::Fold::default(), full_session(home.path(), 0));
+        for n in 0..400 {
+            let text = format!("Never touch src/part_{n}.rs. The port of service {n} is {}.", 8_000 + n);
+            let message = Arc::new(Message::prompt(text));
+            session.append(EntryKind::Message { message }).expect("the entry is written");
+        }
+        fold.follow(session.context());
+        let message = Arc::new(Message::prompt("Use port 9000 for the gateway instead."));
+        session.append(EntryKind::Message { message }).expect("the entry is written");
+        (fold, session)
+    };
+    let summary = "I changed src/part_7.rs; everything else is done.\n".repeat(100);
+    bencher.with_inputs(full).bench_local_values(|(mut fold, session)| {
+        let read = fold.follow(session.context());
+        let known = ledger::Known { verbatim: "", summary: &summary };
+        ledger::message(read, &[], known, 2_000).expect("there is much to tell")
     });
 }
 

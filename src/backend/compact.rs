@@ -10,6 +10,7 @@
 //! | when a tier ran last, failures in a row, switched off, undone | `Driver`, one for each session that runs; a resumed one starts over |
 //! | stages that were tried for the request at hand | `Driver`, until `sent` |
 //! | contents of cleared results | files `tool-results/<call>.txt` of the session, written before the entry that clears |
+//! | what must not be forgotten | `ledger::Fold`, in the `Driver`, told from the log; a boundary carries it on |
 //! | what is put back | `restore`, chosen again for each candidate |
 //! | a summary that is not committed yet | `Candidate`, by value, from its tier to `Driver::judge` |
 //! | notes of the session | files `session-memory/` of the session, written by the extraction alone |
@@ -29,6 +30,7 @@ mod count;
 pub mod digest;
 mod driver;
 pub mod excerpt;
+pub mod ledger;
 mod limits;
 pub mod memory;
 pub mod micro;

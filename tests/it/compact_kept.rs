@@ -117,8 +117,10 @@ async fn what_stays_does_not_hang_on_the_words() {
     for kept in ["# Environment", "# Skills", "# Earlier messages from the user", "# Plan"] {
         assert_eq!(want.iter().filter(|row| *row == kept).count(), 1, "{want:#?}");
     }
-    assert_eq!(read_after(reword).await, want);
-    assert_eq!(read_after(without_kind).await, want);
+    // The ledger has what is nowhere else, and so fills in for words that were changed.
+    let but_ledger = |rows: Vec<String>| rows.into_iter().filter(|row| row != "# Ledger").collect::<Vec<_>>();
+    assert_eq!(but_ledger(read_after(reword).await), want);
+    assert_eq!(but_ledger(read_after(without_kind).await), want);
 }
 
 /// Reads of fourteen files, one a round, in a window that keeps most of them.

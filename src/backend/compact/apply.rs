@@ -124,7 +124,7 @@ pub fn trim(session: &mut Session, plan: &trim::Plan, before: u64) -> Result<Tri
     let mut boundary = None;
     if let Some(drop) = &plan.drop {
         let mut drop = drop.clone();
-        (drop.pre_tokens, drop.post_tokens) = (before, plan.after);
+        drop.pre_tokens = before;
         boundary = Some(session.append(EntryKind::CompactBoundary(drop))?);
     }
     Ok(Trimmed { cleared, clipped: plan.clip.len(), dropped: plan.dropped, boundary })

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::restore::Restored;
-use super::{Driver, Limits, Meter, Settings, Thresholds, digest, rounds, summary, trim};
+use super::{Driver, Limits, Meter, Settings, Thresholds, digest, ledger, rounds, summary, trim};
 use crate::message::tokens::{self, Load};
-use crate::message::{CallId, Kind, Message, Usage};
+use crate::message::{Attachment, CallId, Kind, Message, Usage};
 use crate::protocol::Trigger;
 use crate::session::Context;
 use crate::session::entry::{Boundary, Kept, Seq};
@@ -37,11 +37,14 @@ pub struct Ration {
 }
 
 /// A candidate that is too large shrinks from the end of what matters, until it passes.
-const RATIONS: [Ration; 6] = [
+const RATIONS: [Ration; 9] = [
     Ration { restored: 100, recent: 100, summary: 100, words: 100 },
     Ration { restored: 50, recent: 100, summary: 100, words: 100 },
+    Ration { restored: 25, recent: 100, summary: 100, words: 100 },
     Ration { restored: 25, recent: 50, summary: 100, words: 100 },
-    Ration { restored: 25, recent: 0, summary: 100, words: 100 },
+    Ration { restored: 25, recent: 25, summary: 100, words: 100 },
+    Ration { restored: 10, recent: 10, summary: 100, words: 100 },
+    Ration { restored: 10, recent: 0, summary: 100, words: 100 },
     Ration { restored: 10, recent: 0, summary: 50, words: 100 },
     Ration { restored: 0, recent: 0, summary: 25, words: 50 },
 ];
@@ -59,8 +62,8 @@ impl Ration {
     }
 }
 
-/// The first candidate that makes progress and stays below the target; failing that, the first that makes progress, or the
-/// smallest.
+/// The first candidate that makes progress, stays below the target and carries no more than it may; failing that, the
+/// smallest that makes progress, or the smallest of all.
 pub fn fit(context: &Context, driver: &Driver, make: impl Fn(Ration) -> Candidate) -> Candidate {
     let (meter, marks) = (&driver.meter, driver.marks());
     let before = meter.used(context);
@@ -69,10 +72,10 @@ pub fn fit(context: &Context, driver: &Driver, make: impl Fn(Ration) -> Candidat
         let candidate = make(ration);
         let after = after(context, &candidate.boundary, meter);
         if is_progress(before, after, meter.overhead(), marks, driver.settings()) {
-            if after < marks.target {
+            if after < marks.target && carries(context, &candidate.boundary) <= driver.limits().carry {
                 return candidate;
             }
-            progress.get_or_insert(candidate);
+            progress = Some(candidate);
         } else {
             smallest = Some(candidate);
         }
@@ -118,14 +121,27 @@ impl Made<'_> {
             let brought = weight(&opening, &summary) + restored.tokens();
             opening.extend(self::quotes(context, driver, keep_from, brought, ration));
         }
-        let summary = Some(summary);
-        let mut boundary =
-            Boundary { trigger, tier: tier.into(), keep_from, opening, summary, archived, ..Boundary::default() };
+        let summary = summary::without_orders(&summary, context);
+        let mut boundary = Boundary { trigger, tier: tier.into(), keep_from, opening, archived, ..Boundary::default() };
+        boundary.ledger = driver.ledger(context);
         let restored = restored.join(&mut boundary);
         let asked = carried(context, keep_from).into_iter().filter_map(|at| context.shown_from(at).next());
         boundary.attachments.extend(asked.map(|prompt| trim::within(prompt.message, driver.limits().user_messages)));
+        let mut verbatim = text_of(boundary.messages());
+        if quotes == Quotes::Summary {
+            verbatim.push_str(&summary.text());
+        }
+        let known = ledger::Known { verbatim: &verbatim, summary: &summary.text() };
+        let remembered = ledger::message(&boundary.ledger, context.todos(), known, driver.limits().ledger);
+        boundary.attachments.splice(0..0, remembered);
+        boundary.summary = Some(summary);
         Candidate { boundary, spent: Usage::default(), restored }
     }
+}
+
+/// What messages say, as one text to look things up in.
+pub(super) fn text_of<'a>(messages: impl Iterator<Item = &'a Arc<Message>>) -> String {
+    messages.map(|message| message.text()).collect::<Vec<_>>().join("\n")
 }
 
 /// Tokens of what comes before a summary and of the summary, by estimate.
@@ -163,15 +179,37 @@ pub enum Rejected {
     NoProgress { before: u64, after: u64 },
 }
 
-/// Tokens of the request that the context would make with this boundary.
+/// Tokens that a boundary carries over: what it brings and keeps, but for the environment and what is being worked on.
+fn carries(context: &Context, boundary: &Boundary) -> u64 {
+    let working = rounds::asked(context).first().copied().unwrap_or_else(|| rounds::running(context));
+    let counts = |message: &Message| {
+        !matches!(message.kind, Kind::Prompt | Kind::Attachment(Attachment::Opening { .. } | Attachment::SkillList))
+    };
+    let brought: u64 =
+        boundary.messages().filter(|message| counts(message)).map(|message| tokens::message(message)).sum();
+    let kept: Load = context
+        .shown()
+        .take(working)
+        .filter(|shown| !shown.lead && shown.seq >= boundary.keep_from)
+        .map(|shown| shown.load)
+        .sum();
+    brought + kept.total()
+}
+
+/// Tokens of the request that the context would make with this boundary, at most.
 pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
+    meter.request(load_after(context, boundary))
+}
+
+/// What the messages would weigh with this boundary.
+pub fn load_after(context: &Context, boundary: &Boundary) -> Load {
     let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
     let brought: Load = boundary.messages().map(|message| tokens::load(message)).sum();
-    let Some(archived) = &boundary.archived else { return meter.request(kept + brought) };
+    let Some(archived) = &boundary.archived else { return kept + brought };
     let gone: Load =
         context.results().filter(|held| archived.calls.contains(&held.result.id)).map(|held| held.load).sum();
     let stubs = Load { text: STUB * archived.calls.len() as u64, images: 0 };
-    meter.request(kept + brought + tokens::load(&archived.digest) + stubs - gone)
+    kept + brought + tokens::load(&archived.digest) + stubs - gone
 }
 
 fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::context::Shown<'_>> {
@@ -220,8 +258,8 @@ impl Candidate {
         if !is_progress(before, after, meter.overhead(), marks, settings) {
             return Err(Rejected::NoProgress { before, after });
         }
-        self.boundary.pre_tokens = before;
-        self.boundary.post_tokens = after;
+        self.boundary.pre_tokens = meter.likely_used(context);
+        self.boundary.post_tokens = meter.likely_request(load_after(context, &self.boundary));
         Ok(self)
     }
 }

@@ -22,6 +22,19 @@ pub struct Meter {
     overhead: Load,
     /// The same as the provider counted it.
     counted: Option<Counted>,
+    /// What the provider counted of messages that were estimated before.
+    seen: Seen,
+}
+
+/// Sums of what was estimated and what it came to: the ratio of them is what a receipt reckons with.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Seen {
+    estimated: f64,
+    counted: f64,
+    /// The ratio of the first request as a whole, until messages alone are known.
+    whole: Option<f64>,
+    /// Tokens of the last request that was counted as a whole, and the estimate of its messages.
+    first: Option<(f64, f64)>,
 }
 
 /// System prompt and tools, told from a request that the provider counted as a whole.
@@ -41,12 +54,13 @@ impl Meter {
             image: settings.tokens_per_image,
             overhead: Load::default(),
             counted: None,
+            seen: Seen::default(),
         }
     }
 
     /// What goes with every request beside the messages; what was counted of anything else no longer holds.
     pub fn set_overhead(&mut self, overhead: Load) {
-        (self.overhead, self.counted) = (overhead, None);
+        (self.overhead, self.counted, self.seen.first) = (overhead, None, None);
     }
 
     /// Tokens of system prompt and tools: as counted, or an estimate with margin until then.
@@ -91,14 +105,66 @@ impl Meter {
         (tokens.saturating_sub(self.overhead()) as f64 / self.margin) as u64
     }
 
+    /// Tokens that a provider most likely counts for an estimate of one.
+    fn ratio(&self) -> f64 {
+        let Seen { estimated, counted, whole, .. } = self.seen;
+        if estimated >= TELLING { counted / estimated } else { whole.unwrap_or(1.0) }
+    }
+
+    /// What an estimate most likely comes to: for receipts, where too much is as wrong as too little.
+    pub fn likely(&self, load: Load) -> u64 {
+        (self.plain(load) * self.ratio()).round() as u64
+    }
+
+    /// The same for a whole request of nothing but these messages.
+    pub fn likely_request(&self, messages: Load) -> u64 {
+        let overhead = match self.seen.first {
+            Some((input, messages)) if self.seen.estimated >= TELLING => (input - messages * self.ratio()).max(0.0),
+            _ => self.counted.map_or_else(|| self.plain(self.overhead) * self.ratio(), |counted| counted.tokens as f64),
+        };
+        self.likely(messages) + overhead.round() as u64
+    }
+
+    /// The same for the whole request that a context makes.
+    pub fn likely_used(&self, context: &Context) -> u64 {
+        let Count { counted, later, .. } = context.count();
+        match counted {
+            Some(counted) => counted + self.likely(later),
+            None => self.likely_request(later),
+        }
+    }
+
     /// Learns from a provider's count: `before` is the context that was sent, `input` what it was counted as.
     pub fn observe(&mut self, before: Count, input: u64) {
         let messages = self.plain(before.later);
+        self.compare(before, messages, input as f64);
         let known = before.counted.unwrap_or_else(|| self.learn_overhead(messages, before.later.images, input));
         if messages >= TELLING && input > known {
             let ratio = (input - known) as f64 / messages;
             // Upwards alone: what was dense once may be so again.
             self.margin = self.margin.max(ratio.min(MOST));
+        }
+    }
+
+    /// Takes note of how far an estimate was off.
+    fn compare(&mut self, before: Count, messages: f64, input: f64) {
+        if before.later.images > 0 {
+            return;
+        }
+        match before.counted {
+            Some(known) if messages > 0.0 && input > known as f64 => {
+                let Seen { estimated, counted, .. } = &mut self.seen;
+                (*estimated, *counted) =
+                    (*estimated + messages, *counted + (input - known as f64).min(messages * MOST));
+            }
+            Some(_) => {}
+            None => {
+                let estimated = messages + self.plain(self.overhead);
+                if estimated > 0.0 {
+                    self.seen.whole = Some((input / estimated).min(MOST));
+                    self.seen.first = Some((input, messages));
+                }
+            }
         }
     }
 
@@ -143,6 +209,30 @@ mod tests {
         assert_eq!(meter.overhead(), 1_000);
         let dense = Meter::new(&Settings { approx_bytes_per_token: 2.0, tokens_per_image: 100, ..settings() });
         assert_eq!(dense.of(Load { text: 1_000, images: 10 }), 3_990);
+    }
+
+    /// A provider that counts so many tokens for each that is estimated, system prompt and tools by a ratio of their own.
+    #[test]
+    fn what_is_likely_is_right_within_three_percent() {
+        for (ratio, around) in [(0.8, 1.1), (1.0, 1.0), (1.35, 1.0), (1.35, 0.9), (2.0, 1.5)] {
+            let text = |text| Load { text, images: 0 };
+            let of = |messages: u64| (messages as f64 * ratio + 4_000.0 * around) as u64;
+            let mut meter = Meter::new(&settings());
+            meter.set_overhead(text(4_000));
+            meter.observe(Count { later: text(50), ..Count::default() }, of(50));
+            let mut sent = 50;
+            for later in [700, 3_000, 20, 9_000] {
+                meter.observe(
+                    Count { counted: Some(of(sent)), later: text(later), ..Count::default() },
+                    of(sent + later),
+                );
+                sent += later;
+            }
+            for messages in [500, 8_000, 120_000] {
+                let (likely, truth) = (meter.likely_request(text(messages)) as f64, of(messages) as f64);
+                assert!((likely / truth - 1.0).abs() < 0.03, "{ratio} {around} {messages}: {likely} for {truth}");
+            }
+        }
     }
 
     #[test]

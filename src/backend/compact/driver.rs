@@ -1,11 +1,15 @@
 //! Decides what happens before a request, one step at a time. The caller performs each step and asks again.
 
+use std::sync::Arc;
+
+use super::ledger::Fold;
 use super::rounds;
 use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, candidate, micro};
 use crate::message::Usage;
 use crate::message::tokens::Load;
 use crate::provider::catalog::Prices;
 use crate::session::Context;
+use crate::session::entry::Ledger;
 use crate::session::store::Store;
 
 /// What plans depend on besides the context.
@@ -14,6 +18,8 @@ pub struct Terms<'a> {
     pub settings: &'a Settings,
     pub limits: &'a Limits,
     pub meter: &'a Meter,
+    /// What must not be forgotten, as far as it was read.
+    pub ledger: &'a Arc<Ledger>,
     /// Where what leaves the context is saved: markers name the file.
     pub store: &'a Store,
     /// Tools whose results may be cleared.
@@ -86,6 +92,8 @@ pub struct Driver {
     recoveries: u32,
     /// The provider found the request too long: the next one has to come under so many tokens.
     forced: Option<u64>,
+    /// What must not be forgotten of the conversation.
+    ledger: Fold,
     stage: Stage,
 }
 
@@ -117,6 +125,7 @@ impl Driver {
             undone: false,
             recoveries: 0,
             forced: None,
+            ledger: Fold::default(),
             stage: Stage::default(),
         }
     }
@@ -157,7 +166,8 @@ impl Driver {
 
     /// The terms of plans in this window.
     pub fn terms<'a>(&'a self, store: &'a Store, clearable: &'a dyn Fn(&str) -> bool) -> Terms<'a> {
-        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, store, clearable }
+        let ledger = self.ledger.read();
+        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, ledger, store, clearable }
     }
 
     /// The marks as they count beside system prompt and tools: where those take more than half of the target in a small
@@ -191,6 +201,16 @@ impl Driver {
         self.stage = Stage::default();
     }
 
+    /// Reads what is new into the ledger.
+    pub fn follow(&mut self, context: &Context) {
+        self.ledger.follow(context);
+    }
+
+    /// What must not be forgotten of all that a context came of.
+    pub fn ledger(&self, context: &Context) -> Arc<Ledger> {
+        self.ledger.of(context)
+    }
+
     /// What has to be done before the request can be sent. Each stage comes at most once, so this ends in `Send`.
     pub fn step(&mut self, context: &Context, around: Surroundings<'_>) -> Step {
         let (used, marks) = (self.used(context), self.working_marks());
@@ -198,6 +218,8 @@ impl Driver {
             let blocking = marks.blocking;
             return if used >= blocking { Step::Refuse { used, blocking } } else { Step::Send };
         }
+        // A little with each request, so that a compaction need not read it all.
+        self.follow(context);
         if !self.stage.micro && self.features.micro_compact {
             self.stage.micro = true;
             let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices, cold: around.cold };
@@ -393,6 +415,13 @@ mod tests {
         // Every third request; after three failures in a row never again.
         let tried: Vec<usize> = (0..12).filter(|at| steps[*at].starts_with("summarize")).collect();
         assert_eq!(tried, [0, 3, 6]);
+    }
+
+    #[test]
+    fn a_candidate_that_was_refused_is_no_failure() {
+        let mut driver = driver(200_000, |_| {});
+        assert!((0..9).all(|_| !driver.summarized(Summarized::Rejected)));
+        assert_eq!([(); 3].map(|()| driver.summarized(Summarized::Failed)), [false, false, true]);
     }
 
     #[test]

@@ -308,7 +308,7 @@ mod tests {
             200_000,
             MOST,
             &[Some(10), None, Some(9_000), Some(4_000)],
-            "# /0, You read /1, You read /2, # /3, # Todos, # Plan, # Skill new, # Skill old | 2 2 true 2",
+            "# /0, You read /1, You read /2, # /3, # Todos, # Plan, # Skill old | 2 2 true 1",
         );
         check(
             200_000,

@@ -56,6 +56,8 @@ pub struct Settings {
     pub summary_rounds: u32,
     pub summary_result_chars: usize,
     pub user_message_max_tokens: u64,
+    pub carry_tokens: u64,
+    pub ledger_tokens: u64,
     pub keep_recent_tokens: u64,
     pub keep_recent_messages: u64,
     pub keep_recent_results: usize,

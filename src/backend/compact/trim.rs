@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::micro::{self, Clear, eligible, unread_from};
-use super::{Meter, Terms, apply, rounds, summary};
+use super::{Meter, Terms, apply, candidate, ledger, rounds, summary};
 use crate::message::tokens::{self, Load};
 use crate::message::{Attachment, Block, CallId, Content, Kind, Message};
 use crate::session::Context;
@@ -269,6 +269,8 @@ struct Brought {
     opening: Vec<Arc<Message>>,
     /// Tokens for what the user said before.
     words: u64,
+    /// Tokens for the ledger.
+    remembered: u64,
     summary: Option<Arc<Message>>,
 }
 
@@ -284,6 +286,7 @@ impl Brought {
         Brought {
             opening: fitting(opening, part),
             words: limits.note.min(part / 2).min(said.total()),
+            remembered: if sizes.terms.ledger.lines.is_empty() { 0 } else { limits.ledger.min(part) },
             summary: earlier.map(|earlier| within(&earlier, limits.summary.min(part))),
         }
     }
@@ -292,7 +295,8 @@ impl Brought {
     fn load(&self) -> Load {
         const NOTE: u64 = 100;
         let messages = self.opening.iter().chain(&self.summary);
-        messages.map(|message| tokens::load(message)).sum::<Load>() + Load { text: self.words + NOTE, images: 0 }
+        messages.map(|message| tokens::load(message)).sum::<Load>()
+            + Load { text: self.words + self.remembered + NOTE, images: 0 }
     }
 }
 
@@ -353,15 +357,28 @@ fn drop_rounds(
     let kept_from = rounds::keep_from(context, cut);
     let prompts: Vec<Shown<'_>> = carried.iter().filter_map(|at| context.shown_from(*at).next()).collect();
     plan.clip.retain(|clip| clip.seq >= kept_from || prompts.iter().any(|prompt| prompt.seq == clip.seq));
-    let Brought { mut opening, words, summary } = brought;
+    let Brought { mut opening, words, remembered, summary } = brought;
     opening.extend(summary::history(context, kept_from, words, &carried));
-    let note = note(context, &leaving);
+    let note = Arc::new(note(context, &leaving));
     let asked = prompts.iter().map(|prompt| carry(context, prompt, &plan.clip));
-    let attachments: Vec<Arc<Message>> = std::iter::once(Arc::new(note)).chain(asked).collect();
-    let boundary =
-        Boundary { tier: TIER.into(), keep_from: kept_from, opening, summary, attachments, ..Boundary::default() };
+    let verbatim = candidate::text_of(opening.iter());
+    let told = summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
+    let known = ledger::Known { verbatim: &verbatim, summary: &told };
+    let ledger = Arc::clone(sizes.terms.ledger);
+    let remembered = ledger::message(&ledger, context.todos(), known, remembered);
+    let attachments: Vec<Arc<Message>> = remembered.into_iter().chain([note]).chain(asked).collect();
+    let mut boundary = Boundary {
+        tier: TIER.into(),
+        keep_from: kept_from,
+        opening,
+        summary,
+        attachments,
+        ledger,
+        ..Boundary::default()
+    };
     let carried: Load = carried.iter().map(|at| sizes.loads[*at]).sum();
     sizes.brought = boundary.messages().map(|message| tokens::load(message)).sum::<Load>() - carried;
+    boundary.post_tokens = meter.likely_request(sizes.behind(cut));
     plan.drop = Some(boundary);
 }
 

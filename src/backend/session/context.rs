@@ -20,7 +20,7 @@ use reads::{Reader, Reads};
 pub use clip::CLEARED;
 pub use view::{Count, Held, Shown};
 
-use super::entry::{Boundary, EntryKind, Seq};
+use super::entry::{Boundary, EntryKind, Ledger, Seq};
 use crate::message::tokens::{self, Load};
 use crate::message::{Attachment, Block, CallId, Effect, Kind, Message, Role, StopReason, Todo};
 
@@ -32,6 +32,8 @@ pub struct Context {
     todos: Vec<Todo>,
     cwd: PathBuf,
     parts: Parts,
+    /// The boundary that it begins with, and what that carries on of everything before it.
+    begun: Option<(Seq, Arc<Ledger>)>,
 }
 
 /// What has arrived of a reply that has no `message` yet.
@@ -44,7 +46,14 @@ struct Parts {
 impl Context {
     /// An empty context whose shell starts in `cwd`.
     pub fn new(cwd: PathBuf) -> Context {
-        Context { items: Items::default(), reads: Reads::default(), todos: Vec::new(), cwd, parts: Parts::default() }
+        Context {
+            items: Items::default(),
+            reads: Reads::default(),
+            todos: Vec::new(),
+            cwd,
+            parts: Parts::default(),
+            begun: None,
+        }
     }
 
     /// The messages to send, oldest first: each call is followed by exactly one result before anything else, in the order
@@ -125,6 +134,7 @@ impl Context {
 
     /// Starts the fold with what a boundary puts in the place of everything before it.
     pub(super) fn begin(&mut self, seq: Seq, boundary: &Boundary) {
+        self.begun = Some((seq, Arc::clone(&boundary.ledger)));
         for message in boundary.messages() {
             self.message(seq, message);
         }

@@ -1,6 +1,7 @@
 //! The schema of `transcript.jsonl`: one entry a line, versioned, never rewritten.
 
 mod decided;
+mod ledger;
 mod request;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::permission::Mode;
 use crate::thinking::Level;
 
 pub use self::decided::{Decided, Decider, Lasts, Matter};
+pub use self::ledger::{Ledger, Line, Sort, Who};
 pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
 
 /// Version that this program writes.
@@ -308,6 +310,9 @@ pub struct Boundary {
     /// Results among what is kept that are put behind a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archived: Option<Archived>,
+    /// What is remembered of everything before it, kept or not.
+    #[serde(default, skip_serializing_if = "Ledger::is_empty")]
+    pub ledger: Arc<Ledger>,
     #[serde(default)]
     pub receipt: Receipt,
 }

@@ -47,6 +47,7 @@ fn boundary(keep_from: Seq) -> EntryKind {
         attachments: vec![Arc::new(Message::reminder("file"))],
         effects: vec![Effect::Seen { path: PathBuf::from("/kept"), sha256: "k".into() }],
         archived: None,
+        ledger: Default::default(),
         receipt: Default::default(),
     })
 }

@@ -171,6 +171,7 @@ mod tests {
                     attachments: vec![],
                     effects: vec![],
                     archived: None,
+                    ledger: Default::default(),
                     receipt: Default::default(),
                 }),
                 U(seq) => EntryKind::BoundaryUndone { seq },

@@ -33,6 +33,8 @@ pub enum Attachment {
     Restored,
     /// Earlier prompts that a compaction kept, from byte `quotes` of its text.
     Prompts { quotes: usize },
+    /// What must not be forgotten of all that a compaction replaced, told from the log; a newer one takes its place.
+    Ledger,
     /// How much was dropped without a summary, by all trims together.
     Trimmed { prompts: u64, replies: u64, results: u64 },
     /// How many old results were cleared; a newer one takes its place.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Compaction;
 use crate::agent::plan::reminders;
 use crate::agent::{Conversation, Policy};
+use crate::compact::{candidate, ledger};
 use crate::message::{Kind, Message, PlanNote, tokens};
 use crate::session;
 use crate::session::entry::{Boundary, EntryKind, Trigger};
@@ -34,18 +35,25 @@ impl Compaction {
             request(&messages)
         };
         let mut attachments = vec![Arc::new(reminders::noted(PlanNote::Exit, &path, &told))];
+        let ledger = self.driver.ledger(conversation.context());
+        let said = format!("{told}\n{}", request.iter().map(|message| message.text()).collect::<Vec<_>>().join("\n"));
+        let known = ledger::Known { verbatim: &said, summary: "" };
+        let most = self.driver.limits().ledger;
+        attachments.extend(ledger::message(&ledger, conversation.context().todos(), known, most));
         attachments.extend(request);
         let mut boundary = Boundary {
             trigger: Trigger::Plan,
             tier: "plan".into(),
-            pre_tokens: self.driver.used(conversation.context()),
+            pre_tokens: self.driver.meter.likely_used(conversation.context()),
             post_tokens: 0,
             keep_from: conversation.session.next_seq(),
             opening: vec![Arc::new(conversation.opening_again(policy, model).await)],
             attachments,
+            ledger,
             ..Boundary::default()
         };
-        boundary.post_tokens = boundary.messages().map(|message| tokens::message(message)).sum();
+        boundary.post_tokens =
+            self.driver.meter.likely_request(candidate::load_after(conversation.context(), &boundary));
         self.notes.forget(&mut conversation.session);
         conversation.append(EntryKind::CompactBoundary(boundary))?;
         conversation.session.sync()?;

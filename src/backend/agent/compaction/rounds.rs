@@ -99,7 +99,7 @@ impl Turn<'_> {
         let started = clock();
         let opening = conversation.reopening(policy, &model.id, runs).await;
         let context = conversation.context();
-        let before = compaction.driver.used(context);
+        let before = compaction.driver.meter.likely_used(context);
         let mut plan =
             trim::plan(context, compaction.driver.terms(conversation.session.store(), clearable), &opening, target);
         if plan.is_empty() {
@@ -108,14 +108,14 @@ impl Turn<'_> {
         let empty = Boundary { tier: trim::TIER.into(), ..Boundary::default() };
         let mut receipt = receipt::of(context, plan.drop.as_ref().unwrap_or(&empty));
         if let Some(drop) = &mut plan.drop {
-            drop.receipt = Receipt { before, after: plan.after, ..receipt.clone() };
+            drop.receipt = Receipt { before, after: drop.post_tokens, ..receipt.clone() };
         }
         let trimmed = apply::trim(&mut conversation.session, &plan, before)?;
         if trimmed.boundary.is_some() {
             conversation.forget_read();
             compaction.notes.forget(&mut conversation.session);
         }
-        (receipt.before, receipt.after) = (before, compaction.driver.used(conversation.context()));
+        (receipt.before, receipt.after) = (before, compaction.driver.meter.likely_used(conversation.context()));
         receipt.millis = millis(clock().duration_since(started));
         let summary = plan.drop.map(|drop| drop.told()).unwrap_or_default();
         self.mailbox

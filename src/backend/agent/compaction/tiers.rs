@@ -71,6 +71,8 @@ impl Attempt<'_> {
     /// Runs the model tiers and commits what one of them proposes.
     pub(super) async fn summarize(&mut self) -> Result<Result<Receipt, (FailureReason, String)>, session::Error> {
         let started = (self.agent.clock)();
+        let Agent { conversation, compaction, .. } = &mut *self.agent;
+        compaction.driver.follow(conversation.context());
         let (tokens, trigger) =
             (self.agent.compaction.driver.used(self.agent.conversation.context()), self.wish.trigger);
         self.tell(Compaction::Started { trigger, tokens }).await;
@@ -186,7 +188,7 @@ impl Attempt<'_> {
         let most = self.agent.compaction.driver.limits().hooks;
         let text = trim::shortened(&outcome.context.join("\n\n"), most);
         let message = hooking::told(Hook::SessionStart, &text);
-        boundary.post_tokens += tokens::message(&message);
+        boundary.post_tokens += self.agent.compaction.driver.meter.likely(tokens::load(&message));
         boundary.attachments.push(Arc::new(message));
         Ok(true)
     }

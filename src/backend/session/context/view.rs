@@ -9,7 +9,7 @@ use super::clip::cleared_marker;
 use super::items::Tally;
 use crate::message::tokens::{self, Load};
 use crate::message::{Block, CallId, Message, ToolResult};
-use crate::session::entry::{ClippedBlock, Seq};
+use crate::session::entry::{ClippedBlock, Ledger, Seq};
 
 /// How large the context is: what the provider counted, and what came later.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -79,6 +79,18 @@ impl Context {
             load: item.load(),
             lead: first + at < self.items.lead,
         })
+    }
+
+    /// The messages from a position on as they are in the log, whatever was cleared or clipped since; without those that a
+    /// boundary brought.
+    pub fn logged_from(&self, first: usize) -> impl Iterator<Item = (Seq, &Arc<Message>)> {
+        let first = first.max(self.items.lead).min(self.items.list.len());
+        self.items.list[first..].iter().map(|item| (item.seq, &item.original))
+    }
+
+    /// The boundary that the projection begins with, and what it carries on of everything before it.
+    pub fn carried(&self) -> Option<(Seq, &Arc<Ledger>)> {
+        self.begun.as_ref().map(|(seq, ledger)| (*seq, ledger))
     }
 
     /// Messages that the projection holds.

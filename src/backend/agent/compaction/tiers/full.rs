@@ -206,7 +206,7 @@ impl Attempt<'_> {
         let own = self.agent.settings.compact.compact_prompt.as_deref();
         let text = summary::instruction(own, self.wish.instructions.as_deref(), reader);
         let most = self.agent.compaction.driver.limits().summary;
-        match most < self.agent.settings.compact.max_summary_tokens {
+        match own.is_none() || most < self.agent.settings.compact.max_summary_tokens {
             true => format!("{text}\n\n{}", summary::length(most)),
             false => text,
         }

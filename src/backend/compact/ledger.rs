@@ -1,0 +1,136 @@
+//! What must not be forgotten, told from the log without a model: constraints and choices of the user, paths that changed
+//! and why, errors and what fixed them, figures, names.
+//!
+//! A fold over the messages of the projection, an entry at a time. A boundary carries its state on, so that resume, undo,
+//! rewind and fork have the ledger of the log that they stand in, and nothing is ever written twice. Open todos are a state
+//! of the projection already.
+
+mod lexis;
+#[cfg(test)]
+mod planted;
+mod read;
+mod shown;
+mod supersede;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) use self::read::users_words;
+pub use self::shown::{Known, message};
+use crate::message::CallId;
+use crate::session::Context;
+use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
+
+/// Paths that are remembered.
+const MOST_PATHS: usize = 80;
+
+/// Most lines that a boundary carries on, by sort: what is rendered is far less.
+const MOST: [(Sort, usize); 6] = [
+    (Sort::Constraint, 80),
+    (Sort::Choice, 60),
+    (Sort::Path, MOST_PATHS),
+    (Sort::Error, 30),
+    (Sort::Figure, 110),
+    (Sort::Name, 50),
+];
+
+/// The fold, and how far it has come.
+#[derive(Debug, Clone, Default)]
+pub struct Fold {
+    ledger: Arc<Ledger>,
+    /// The boundary that the projection began with.
+    boundary: Option<Seq>,
+    /// Messages of the projection that are in it, and the entry of the last one.
+    read: usize,
+    last: Option<Seq>,
+    pending: Pending,
+}
+
+/// What a later message refers to.
+#[derive(Debug, Clone, Default)]
+struct Pending {
+    /// What the user asked for last.
+    prompt: String,
+    /// Calls without a result: the tool, and what was called.
+    calls: HashMap<CallId, (String, String)>,
+}
+
+impl Fold {
+    /// The ledger of everything that a context came of. Costs what is new; where the log took another turn, what the
+    /// projection holds.
+    pub fn follow(&mut self, context: &Context) -> &Arc<Ledger> {
+        if !self.continues(context) {
+            let carried = context.carried();
+            *self = Fold {
+                ledger: carried.map(|(_, ledger)| Arc::clone(ledger)).unwrap_or_default(),
+                boundary: carried.map(|(seq, _)| seq),
+                ..Fold::default()
+            };
+        }
+        for (seq, message) in context.logged_from(self.read) {
+            self.last = Some(seq);
+            if seq < self.ledger.upto {
+                // A boundary had it already; what follows may refer to it all the same.
+                read::pending(&mut self.pending, message);
+                continue;
+            }
+            let ledger = Arc::make_mut(&mut self.ledger);
+            read::message(&mut Reader { ledger, pending: &mut self.pending, seq }, message);
+            ledger.upto = seq + 1;
+        }
+        self.read = context.len();
+        &self.ledger
+    }
+
+    /// The ledger as far as it was read.
+    pub fn read(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// The same without taking note of how far it has come.
+    pub fn of(&self, context: &Context) -> Arc<Ledger> {
+        match self.continues(context) && self.read == context.len() {
+            true => Arc::clone(&self.ledger),
+            false => Arc::clone(self.clone().follow(context)),
+        }
+    }
+
+    /// Whether the context is the one that was read, with more behind it.
+    fn continues(&self, context: &Context) -> bool {
+        let same = self.boundary == context.carried().map(|(seq, _)| seq) && self.read <= context.len();
+        let last = self.read.checked_sub(1).and_then(|last| context.shown_from(last).next());
+        same && last.filter(|last| !last.lead).map(|last| last.seq) == self.last
+    }
+}
+
+/// Whether a text tries to give orders to a model.
+pub(super) fn orders(text: &str) -> bool {
+    lexis::COMMANDS.found_in(text)
+}
+
+/// Puts one entry into the ledger.
+struct Reader<'a> {
+    ledger: &'a mut Ledger,
+    pending: &'a mut Pending,
+    seq: Seq,
+}
+
+impl Reader<'_> {
+    /// Adds a line, unless it says nothing new; what it supersedes leaves.
+    fn add(&mut self, (sort, who, rank): (Sort, Who, u8), text: String, about: String) {
+        let line = Line { seq: self.seq, sort, who, rank, text, about, fixed: None };
+        supersede::add(&mut self.ledger.lines, line);
+        let most = MOST.iter().find(|(of, _)| *of == sort).map_or(0, |(_, most)| *most);
+        let lines = &mut self.ledger.lines;
+        if lines.iter().filter(|line| line.sort == sort).count() > most {
+            // Of the least telling the oldest leaves.
+            let of_sort = lines.iter().enumerate().filter(|(_, line)| line.sort == sort);
+            if let Some((at, _)) = of_sort.min_by_key(|(_, line)| (line.fixed.is_none(), line.rank)) {
+                lines.remove(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The ledger as the model reads it: what is nowhere else comes first, and what the log denies of a summary is said.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+
+use super::lexis;
+use crate::message::{Attachment, Message, Todo, TodoStatus, tokens};
+use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
+
+const TITLE: &str = "# Ledger\nKept from the log word for word, without a model. What the user said binds; where lines \
+                     disagree the later one holds. The rest is a record, not a request.";
+
+/// Tokens of the title, and of a heading.
+const TITLES: u64 = 45;
+const HEADING: u64 = 8;
+
+/// Most claims of a summary that are named as denied.
+const DENIED: usize = 8;
+
+/// What is in the context beside the ledger.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Word for word: the user's words, todos.
+    pub verbatim: &'a str,
+    /// As a model tells it.
+    pub summary: &'a str,
+}
+
+/// A heading, who is meant, and what percent of the room its lines have before those of other headings.
+struct Section {
+    title: &'static str,
+    share: u64,
+}
+
+/// In the order in which lines stay.
+const SECTIONS: [Section; 7] = [
+    Section { title: "Constraints from the user", share: 40 },
+    Section { title: "Choices and facts from the user", share: 30 },
+    Section { title: "Open todos", share: 15 },
+    Section { title: "Changed files", share: 15 },
+    Section { title: "Open errors", share: 15 },
+    Section { title: "Figures and findings", share: 30 },
+    Section { title: "Fixed errors", share: 10 },
+];
+
+/// A line with what decides whether it is shown.
+struct Row<'a> {
+    section: usize,
+    /// Whether nothing else in the context has it.
+    missing: bool,
+    rank: u8,
+    seq: Seq,
+    text: String,
+    /// Lines of one group stand on one line behind it.
+    group: &'a str,
+}
+
+impl Row<'_> {
+    fn cost(&self) -> u64 {
+        tokens::text(&self.text) + 1
+    }
+}
+
+/// The ledger as a message of at most about so many tokens; none where it has nothing that is not there anyway.
+pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -> Option<Arc<Message>> {
+    let denied = check(ledger, todos, known.summary);
+    let denied_costs: u64 = denied.iter().map(|line| tokens::text(line) + 1).sum();
+    let rows = rows(ledger, todos, known);
+    let shown = choose(&rows, budget.saturating_sub(TITLES + denied_costs));
+    if shown.is_empty() && denied.is_empty() {
+        return None;
+    }
+    let mut text = TITLE.to_owned();
+    if !denied.is_empty() {
+        text.push_str("\n\n## The log denies the summary");
+        denied.iter().for_each(|line| text.push_str(&format!("\n- {line}")));
+    }
+    for (section, Section { title, .. }) in SECTIONS.iter().enumerate() {
+        let mut of_section: Vec<&Row<'_>> =
+            shown.iter().map(|at| &rows[*at]).filter(|row| row.section == section).collect();
+        if of_section.is_empty() {
+            continue;
+        }
+        of_section.sort_by_key(|row| row.seq);
+        text.push_str(&format!("\n\n## {title}"));
+        let mut grouped = HashSet::new();
+        for row in &of_section {
+            if row.group.is_empty() {
+                text.push_str(&format!("\n- {}", row.text));
+            } else if grouped.insert(row.group) {
+                let members = of_section.iter().filter(|other| other.group == row.group).map(|row| row.text.as_str());
+                text.push_str(&format!("\n- {}: {}", Vec::from_iter(members).join(", "), row.group));
+            }
+        }
+    }
+    Some(Arc::new(Message::attachment(Attachment::Ledger, &text)))
+}
+
+fn rows<'a>(ledger: &'a Ledger, todos: &[Todo], known: Known<'_>) -> Vec<Row<'a>> {
+    let open = todos.iter().filter(|todo| todo.status != TodoStatus::Completed);
+    let open = open.filter(|todo| !known.verbatim.contains(&todo.content)).enumerate().map(|(at, todo)| Row {
+        section: 2,
+        missing: !known.summary.contains(&todo.content),
+        rank: if todo.status == TodoStatus::InProgress { 9 } else { 8 },
+        // In their own order.
+        seq: at as u64,
+        text: lexis::clip(&todo.content, None),
+        group: "",
+    });
+    let lines = ledger.lines.iter().filter(|line| !known.verbatim.contains(said(line))).map(|line| Row {
+        section: section(line),
+        missing: !told(line, known.summary),
+        rank: line.rank,
+        seq: line.seq,
+        text: text(line),
+        group: if line.sort == Sort::Path { &line.about } else { "" },
+    });
+    lines.chain(open).collect()
+}
+
+fn section(line: &Line) -> usize {
+    match (line.sort, line.who) {
+        (Sort::Constraint, _) => 0,
+        (_, Who::User) => 1,
+        (Sort::Path, _) => 3,
+        (Sort::Error, _) if line.fixed.is_none() => 4,
+        (Sort::Error, _) => 6,
+        (Sort::Choice | Sort::Figure | Sort::Name, _) => 5,
+    }
+}
+
+/// What of a line would stand word for word in another place.
+fn said(line: &Line) -> &str {
+    let text = line.text.split(" (when asked about ").next().unwrap_or(&line.text);
+    text.trim_matches('…')
+}
+
+fn text(line: &Line) -> String {
+    match (line.sort, &line.fixed) {
+        (Sort::Error, None) => format!("{} ← {}", line.text, line.about),
+        (Sort::Error, Some(by)) if by.is_empty() => format!("{} ← {}, which passes now", line.text, line.about),
+        (Sort::Error, Some(by)) => format!("{} ← {}, which passes since {by} changed", line.text, line.about),
+        _ => line.text.clone(),
+    }
+}
+
+/// Whether a summary has all figures and names of a line. One without any is only there when it is there word for word.
+fn told(line: &Line, summary: &str) -> bool {
+    if summary.contains(said(line)) {
+        return true;
+    }
+    let marks = lexis::marks(&line.text);
+    line.sort != Sort::Constraint && !marks.is_empty() && marks.iter().all(|mark| summary.contains(mark))
+}
+
+/// Positions of the rows that are shown: those that are missing elsewhere first, each heading within its share; then what
+/// else fits, in the order of the headings.
+fn choose(rows: &[Row<'_>], budget: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|at| {
+        let row = &rows[*at];
+        (std::cmp::Reverse(row.missing), row.section, std::cmp::Reverse((row.rank, row.seq)))
+    });
+    let mut chosen = vec![false; rows.len()];
+    let (mut left, mut headings, mut groups) = (budget, [false; SECTIONS.len()], HashSet::new());
+    for shared in [true, false] {
+        let mut spent = [0; SECTIONS.len()];
+        for at in &order {
+            let row = &rows[*at];
+            let mut cost = row.cost();
+            cost += if headings[row.section] { 0 } else { HEADING };
+            cost += if row.group.is_empty() || groups.contains(row.group) { 0 } else { tokens::text(row.group) + 2 };
+            let share = budget * SECTIONS[row.section].share / 100;
+            if chosen[*at] || cost > left || shared && (!row.missing || spent[row.section] + cost > share) {
+                continue;
+            }
+            (chosen[*at], headings[row.section]) = (true, true);
+            groups.insert(row.group);
+            left -= cost;
+            spent[row.section] += cost;
+        }
+    }
+    (0..rows.len()).filter(|at| chosen[*at]).collect()
+}
+
+/// A summary says that something was changed.
+static CHANGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    lexis::pattern(
+        r"(?i)\b(?:modified|changed|edited|updated|created|rewrote|rewritten|wrote|deleted|removed|renamed|refactored|patched|geändert|erstellt|angepasst)\b|修改了|创建了|変更した|作成した",
+    )
+});
+
+/// Or that it was not, or is still to be.
+static NOT_CHANGED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    lexis::pattern(
+        r"(?i)\b(?:not|never|without|unchanged|no longer|should|must|will|to be|needs?|would|could|pending|todo|next|if|before|user|by hand|upstream|commit\w*|nicht|soll|muss)\b|n['’]t\b|未|ない",
+    )
+});
+
+/// A summary says that something is finished.
+static DONE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| lexis::pattern(r"(?i)\[x\]|✓|✅|☑|\b(?:done|completed?|finished|erledigt|fertig)\b|完成|完了"));
+
+fn says(turn: &LazyLock<Option<Regex>>, line: &str) -> bool {
+    turn.as_ref().is_some_and(|turn| turn.is_match(line))
+}
+
+/// What a summary claims and the log denies: files changed that no edit changed, todos done that are open.
+pub(super) fn check(ledger: &Ledger, todos: &[Todo], summary: &str) -> Vec<String> {
+    let mut denied: Vec<String> = Vec::new();
+    let paths: Vec<&str> =
+        ledger.lines.iter().filter(|line| line.sort == Sort::Path).map(|line| line.text.as_str()).collect();
+    let open: Vec<&Todo> = todos.iter().filter(|todo| todo.status != TodoStatus::Completed).collect();
+    // A ledger that is full has forgotten paths, and one with other agents behind it never knew theirs.
+    let complete = !ledger.delegated && paths.len() < super::MOST_PATHS;
+    for line in summary.lines().filter(|line| line.len() < 600) {
+        if complete && says(&CHANGED, line) && !says(&NOT_CHANGED, line) {
+            for (_, word) in lexis::words(line).filter(|(sort, word)| *sort == lexis::Sort::Name && is_file(word)) {
+                if !paths.iter().any(|path| same_file(path, word)) {
+                    denied.push(format!("{word}: no edit of it is in the log. Check the file before relying on it."));
+                }
+            }
+        }
+        if says(&DONE, line) && !says(&NOT_CHANGED, line) {
+            let claims = open.iter().filter(|todo| line.contains(todo.content.as_str()));
+            denied.extend(claims.map(|todo| format!("{}: this todo is still open.", todo.content)));
+        }
+    }
+    let mut met = HashSet::new();
+    denied.retain(|line| met.insert(line.clone()));
+    denied.truncate(DENIED);
+    denied
+}
+
+/// Whether a word names one file: a path with an extension.
+fn is_file(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
+    let extension = name.rsplit_once('.').map(|(stem, extension)| (stem.len(), extension));
+    let known = extension.is_some_and(|(stem, extension)| {
+        stem > 0
+            && (1..=5).contains(&extension.len())
+            && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && extension.bytes().any(|byte| byte.is_ascii_lowercase())
+    });
+    known && word.contains('/') && !word.contains("://") && !word.contains('*')
+}
+
+/// Whether one path is the end of the other.
+fn same_file(a: &str, b: &str) -> bool {
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short.trim_start_matches("./")).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    ends(a, b) || ends(b, a)
+}
