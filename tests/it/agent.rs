@@ -385,14 +385,14 @@ async fn a_file_that_a_prompt_names_passes_the_same_gate_as_read() {
     {
         let want = if attached { "The user attached" } else { "was not attached: " };
         let script = format!("- reply: [text: Done.]\n  expect: {{contains: \"{want}\"}}\n");
-        let run = Harness::new().file(".env", "KEY=hidden").file(file, "hidden").set(deny).script(&script);
+        let run = Harness::new().file(".env", "KEY=xyzzy").file(file, "xyzzy").set(deny).script(&script);
         let run = run.attach(file).prompt("look").run().await;
         let told = run.events.iter().any(
             |event| matches!(event, cocode::protocol::Event::Notice { text } if text.contains("was not attached")),
         );
         assert!(run.trace().ends_with("turn ended Done") && told != attached, "{file}: {}", run.trace());
         let log = std::fs::read_to_string(run.log()).unwrap();
-        assert_eq!(log.contains("hidden"), attached, "{file}");
+        assert_eq!(log.contains("xyzzy"), attached, "{file}");
     }
 }
 

@@ -307,7 +307,7 @@ async fn nobody_there() {
     for wire in WIRES {
         let provider = provider(wire, base.clone(), Some(SECRET), Duration::from_secs(60));
         let error = fail(&provider, wire).await;
-        assert!(matches!(&error, Error::Connect { url, .. } if url.starts_with(&base)), "{error:?}");
+        assert!(matches!(&error, Error::NoServer { url } if url.starts_with(&base)), "{error:?}");
         assert!(error.retryable());
     }
 }
