@@ -6,24 +6,35 @@ use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use cocode::protocol::{Event, UsageInfo};
+use cocode::protocol::{Event, Op, RewindWhat, UsageInfo};
+use cocode::provider::catalog::Catalog;
 use cocode::provider::settings::WireName;
-use cocode::session::entry::{By, CacheBreak, Cause};
+use cocode::session::entry::{By, CacheBreak, Cause, Sent};
+use cocode::stdx::text::grouped;
+use serde_json::Value;
 
 use crate::support::fake_api::{FakeApi, Reply};
 use crate::support::harness::{Harness, Ran};
 use crate::support::program::Program;
 
+use Step::*;
+
 static PASSED: AtomicU64 = AtomicU64::new(0);
+/// One test at a time lets time pass.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn clock() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + PASSED.load(Ordering::Relaxed))
 }
 
 fn over(harness: Harness, api: &FakeApi) -> Harness {
-    let base = api.base_url(WireName::Anthropic);
+    at(harness, api.url())
+}
+
+fn at(harness: Harness, base: &str) -> Harness {
     let provider = format!("[providers.fake]\nwire = 'anthropic'\nbase_url = '{base}'\n");
-    harness.set(&format!("model = 'fake/claude-sonnet-5'\n{provider}")).clock(clock)
+    let set = "model = 'fake/claude-sonnet-5'\nfeatures = { session_memory = false }\n";
+    harness.set(&format!("{set}{provider}")).clock(clock)
 }
 
 fn breaks(ran: &Ran) -> Vec<CacheBreak> {
@@ -34,40 +45,363 @@ fn breaks(ran: &Ran) -> Vec<CacheBreak> {
     ran.events.iter().filter_map(broke).collect()
 }
 
+/// What happens in a session, in order.
+#[derive(Clone, Copy)]
+enum Step {
+    /// A prompt of so many words, answered at once.
+    Say(&'static str, usize),
+    /// The model reads a file.
+    Read(&'static str),
+    /// A prompt that gets no answer, however often the model is asked.
+    Silence(&'static str, usize),
+    Compact,
+    /// A command or a `!` line that makes no request.
+    Do(&'static str),
+    /// So many seconds pass after the last request.
+    Later(u64),
+    /// The provider loses what it has cached.
+    Forget,
+    /// Another process continues, after this.
+    Resume(fn(Harness) -> Harness),
+    /// Another process asks by another name of the host.
+    Elsewhere,
+    /// Another process goes back to before this prompt.
+    Rewind(&'static str),
+}
+
+/// Three turns: 24 kB of prompts, and 20 kB of a file between them.
+const BEGIN: [Step; 3] = [Say("one ", 3_000), Read("a.txt"), Say("three ", 2_000)];
+
+enum Want {
+    Cause(Cause),
+    /// The segment's name begins so.
+    Changed(&'static str, By),
+    Route,
+}
+
+/// A session over one provider, continued by one process after another.
+struct Story {
+    api: FakeApi,
+    next: Harness,
+    /// Numbers of the requests that are in the log.
+    logged: Vec<usize>,
+    requests: usize,
+}
+
+impl Story {
+    fn new() -> Story {
+        let (api, lines) = (FakeApi::start([]), |line: &str| line.repeat(20_000 / line.len()));
+        api.caching(clock);
+        let first =
+            over(Harness::new(), &api).file("a.txt", &lines("a line of a\n")).file("b.txt", &lines("and of b\n"));
+        Story { api, next: first, logged: Vec::new(), requests: 0 }
+    }
+
+    fn answer(&mut self, reply: Reply) {
+        self.api.push(reply);
+        self.logged.push(self.requests);
+        self.requests += 1;
+    }
+
+    fn say(&mut self, text: &str) {
+        self.next = std::mem::replace(&mut self.next, Harness::new()).prompt(text);
+    }
+
+    async fn run(&mut self) -> Ran {
+        let ran = std::mem::replace(&mut self.next, Harness::new()).run().await;
+        self.api.assert_clean();
+        ran
+    }
+
+    async fn step(&mut self, step: Step) {
+        match step {
+            Say(word, times) => {
+                self.say(&word.repeat(times));
+                self.answer(Reply::turn().text("Yes."));
+            }
+            Read(path) => {
+                self.say(&format!("read {path}"));
+                self.answer(Reply::turn().call("Read", serde_json::json!({ "file_path": path })));
+                self.answer(Reply::turn().text("Read."));
+            }
+            Silence(word, times) => {
+                self.say(&word.repeat(times));
+                (0..4).for_each(|_| self.answer(Reply::turn()));
+            }
+            Compact => {
+                self.say("/compact");
+                self.api.push(Reply::turn().text("<summary>All is well.</summary>"));
+                self.requests += 1;
+            }
+            Do(line) => self.say(line),
+            Later(seconds) => {
+                let pass = move |_: &mut _| {
+                    PASSED.fetch_add(seconds, Ordering::Relaxed);
+                };
+                self.api.after(self.requests, pass);
+            }
+            Forget => self.api.after(self.requests, |cache| cache.forget()),
+            Resume(change) if self.requests == 0 => {
+                self.next = change(std::mem::replace(&mut self.next, Harness::new()));
+            }
+            Resume(change) => {
+                let ran = self.run().await;
+                self.next = change(over(Harness::after(ran), &self.api));
+            }
+            Elsewhere => {
+                let ran = self.run().await;
+                let base = self.api.url().replace("127.0.0.1", "localhost");
+                self.next = at(Harness::after(ran), &base);
+            }
+            Rewind(word) => {
+                let ran = self.run().await;
+                let prompts = ran.session().prompts().unwrap();
+                let to = prompts.iter().find(|prompt| prompt.text.starts_with(word)).unwrap().seq;
+                let op = Op::Rewind { to, what: RewindWhat::Conversation };
+                self.next = over(Harness::after(ran), &self.api).at("session", op);
+            }
+        }
+    }
+
+    /// The byte where the request of a break differs from the one before, by what was received.
+    fn first_difference(&self, ran: &Ran, broke: &CacheBreak) -> u64 {
+        let (mut segments, mut bodies) = (Vec::new(), Vec::new());
+        let received = self.api.received();
+        for ((seq, _, sent), number) in ran.session().requests().into_iter().zip(&self.logged) {
+            let Sent { head, keep, add, tail, .. } = &*sent;
+            segments.splice(..head.len().min(segments.len()), head.iter().map(|segment| segment.2));
+            segments.splice(3 + keep..segments.len().max(3) - tail, add.iter().map(|segment| segment.2));
+            if seq == broke.before || seq == broke.request {
+                bodies.push(received[*number].body.clone());
+            }
+            if seq == broke.request {
+                break;
+            }
+        }
+        let [old, new] = &bodies[..] else { panic!("two requests of {broke:?}") };
+        let before = |segment: usize| segments[..segment].iter().map(|bytes| u64::from(*bytes)).sum::<u64>();
+        let common =
+            |old: &str, new: &str| old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count() as u64;
+        let system = |body: &Value| body["system"][0]["text"].as_str().unwrap().to_owned();
+        if system(old) != system(new) {
+            return before(1) + common(&system(old), &system(new));
+        }
+        let (old, new) = (blocks(old), blocks(new));
+        assert_eq!(segments.len(), 3 + new.len());
+        let at = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        before(3 + at) + old.get(at).zip(new.get(at)).map_or(0, |(old, new)| common(old, new))
+    }
+}
+
+/// What the model reads of each block of the messages, as it is written down for the comparison.
+fn blocks(body: &Value) -> Vec<String> {
+    let messages = body["messages"].as_array().unwrap().iter();
+    let blocks = messages.flat_map(|message| message["content"].as_array().unwrap());
+    let text = |block: &Value| match block["type"].as_str().unwrap() {
+        "text" => block["text"].as_str().unwrap().to_owned(),
+        "tool_result" => {
+            let content = &block["content"];
+            let text = content.as_str().unwrap_or_else(|| content[0]["text"].as_str().unwrap());
+            format!("call_1\0\0{text}\0")
+        }
+        _ => block["input"].to_string(),
+    };
+    blocks.map(text).collect()
+}
+
+fn after_begin(steps: &[Step]) -> Vec<Step> {
+    [&BEGIN[..], steps].concat()
+}
+
+async fn play(steps: &[Step], story: &mut Story) -> Ran {
+    for step in steps {
+        story.step(*step).await;
+    }
+    story.step(Say("last ", 9)).await;
+    story.run().await
+}
+
 #[tokio::test]
-async fn a_session_is_followed_over_models_pauses_and_resumes() {
-    let long = "words and more words ".repeat(600);
-    let api = FakeApi::start((0..9).map(|_| Reply::turn().text("Yes.")));
-    api.caching(clock);
-    // Pure additions are read back, in a session and over a resume.
-    let ran = over(Harness::new(), &api).prompt(&long).prompt("two").run().await;
-    assert_eq!(breaks(&ran), []);
-    let ran = over(Harness::after(ran), &api).prompt("three").run().await;
-    assert_eq!(breaks(&ran), [], "{}", ran.trace());
-    // Ten minutes later nothing of it is left.
-    PASSED.store(600, Ordering::Relaxed);
-    let ran = over(Harness::after(ran), &api).prompt("four").prompt("five").run().await;
-    let found = breaks(&ran);
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].cause, Cause::Expired { gap: 600, ttl: 300 });
-    assert!(found[0].again > 5_000 && found[0].read == 0, "{found:?}");
-    // Another model reads nothing of the first one's.
-    api.allow_other_prefix();
-    let ran = over(Harness::after(ran), &api).prompt("/model fake/claude-opus-5").prompt("six").prompt("seven").run();
-    let ran = ran.await;
-    let by = By::Model { from: "fake/claude-sonnet-5".into(), to: "fake/claude-opus-5".into() };
-    let causes: Vec<Cause> = breaks(&ran).into_iter().map(|broke| broke.cause).collect();
-    assert_eq!(causes, [Cause::Changed { segment: "model".into(), offset: 0, by }]);
-    // The session remembers all of them.
-    let ran = over(Harness::after(ran), &api).prompt("/cost").prompt("/cost why").prompt("/cost why 2").run().await;
-    let trace = ran.trace();
-    for said in [
-        "It broke 2 times:",
-        "it expired (10 min since the last request, kept for 5 min)",
-        "model changed from fake/claude-sonnet-5 to fake/claude-opus-5",
-        "First difference: `model`, byte 0 of the request",
+async fn what_comes_behind_a_conversation_breaks_nothing() {
+    let _alone = ALONE.lock().await;
+    let kind: fn(Harness) -> Harness = |harness| harness.file("AGENTS.md", "Be kind.");
+    let skill: fn(Harness) -> Harness =
+        |harness| harness.home("skills/late/SKILL.md", "---\nname: late\ndescription: Joins late.\n---\nBe late.");
+    for (name, steps) in [
+        ("another turn", &[][..]),
+        ("a short pause", &[Later(299)]),
+        ("another process in time", &[Resume(|harness| harness)]),
+        ("memory that changes between two processes", &[Resume(kind), Say("four ", 9), Resume(kind)]),
+        ("a skill that joins", &[Resume(skill)]),
+        ("modes and lines", &[Do("/plan"), Say("four ", 9), Do("!echo five"), Do("/plan exit")]),
+        ("midnight", &[Later(200), Say("four ", 9), Later(200)]),
     ] {
-        assert!(trace.contains(said), "{said}\n{trace}");
+        let mut story = Story::new();
+        let ran = play(&after_begin(steps), &mut story).await;
+        assert_eq!(ran.session().facts().breaks, [], "{name}\n{}", ran.trace());
+        let heads: Vec<Value> = story.api.received().iter().map(|received| head(&received.body)).collect();
+        assert!(heads.iter().all(|head| *head == heads[0]), "{name}");
+    }
+    // Nor does what is written behind a shorter one, while the shorter one is kept.
+    let mut story = Story::new();
+    story.api.allow_other_prefix();
+    let ran = play(&after_begin(&[Rewind("three"), Say("anew ", 9_000)]), &mut story).await;
+    assert_eq!(ran.session().facts().breaks, [], "{}", ran.trace());
+}
+
+/// System prompt, tools, and the message that opens the conversation with the memory files.
+fn head(body: &Value) -> Value {
+    let opening = &body["messages"][0]["content"][0]["text"];
+    let mut system = body["system"].clone();
+    let _ = system[0].as_object_mut().map(|system| system.remove("cache_control"));
+    serde_json::json!([system, body["tools"], opening])
+}
+
+type Row = (&'static str, Vec<Step>, Want, &'static str);
+
+/// What another process does otherwise, and time.
+fn between_processes() -> Vec<Row> {
+    let name = |model: &str| format!("fake/{model}");
+    let expired = |gap| Want::Cause(Cause::Expired { gap, ttl: 300 });
+    let model = By::Model { from: name("claude-sonnet-5"), to: name("claude-opus-5") };
+    let thinking = By::Thinking { from: String::new(), to: "Adaptive { effort: Some(\"high\") }".into() };
+    let tools = By::Tools { added: vec![], removed: vec![], changed: vec!["Task".into()] };
+    let agent: fn(Harness) -> Harness =
+        |harness| harness.home("agents/late.md", "---\nname: late\ndescription: Joins late.\n---\nBe late.");
+    let terse: fn(Harness) -> Harness = |harness| harness.system("Be terse.");
+    let small: fn(Harness) -> Harness =
+        |harness| harness.set("models = { claude-sonnet-5 = { window = 12000 } }").system("Be terse.");
+    let (haiku, opus) = (Do("/model fake/claude-haiku-4-5"), Do("/model fake/claude-opus-5"));
+    let too_short = Want::Cause(Cause::BelowMinimum { minimum: 4_096 });
+    let blocks = [&[Silence("four ", 3_000)][..], &[Do("!echo and"); 25]].concat();
+    vec![
+        ("a long pause", after_begin(&[Later(301)]), expired(301), "it expired"),
+        (
+            "another process on the next day",
+            after_begin(&[Later(86_400), Resume(|harness| harness)]),
+            expired(86_400),
+            "it expired (24 h since the last request, kept for 5 min)",
+        ),
+        ("a model", after_begin(&[opus]), Want::Changed("model", model), "model changed from fake/claude-sonnet-5 to"),
+        (
+            "a thinking level",
+            after_begin(&[Do("/thinking deep")]),
+            Want::Changed("params", thinking),
+            "thinking changed from the default to",
+        ),
+        (
+            "a system prompt",
+            after_begin(&[Resume(terse)]),
+            Want::Changed("system", By::System),
+            "system prompt changed",
+        ),
+        (
+            "an agent that joins",
+            after_begin(&[Resume(agent)]),
+            Want::Changed("tools", tools),
+            "tool list changed: Task changed",
+        ),
+        ("an address", after_begin(&[Elsewhere]), Want::Route, "sent to http://localhost:"),
+        (
+            "more blocks than the provider looks back",
+            after_begin(&blocks),
+            Want::Cause(Cause::BreakpointLimit { blocks: 26 }),
+            "26 blocks since the last breakpoint",
+        ),
+        (
+            "a model that caches nothing so short",
+            vec![Resume(small), Say("one ", 1_000), haiku, Say("two ", 9)],
+            too_short,
+            "the provider caches nothing below 4,096 tokens",
+        ),
+        ("a provider that forgets", after_begin(&[Forget]), Want::Cause(Cause::Provider), "the provider lost it"),
+    ]
+}
+
+/// What changes the conversation itself.
+fn changes() -> Vec<Row> {
+    let of_messages = |by| Want::Changed("message", by);
+    let clear: fn(Harness) -> Harness = |harness| harness.set("compact = { micro = { keep_last = 1 } }");
+    let limit: fn(Harness) -> Harness = |harness| harness.set("compact = { auto = false, blocking_limit = 20000 }");
+    let digest: fn(Harness) -> Harness = |harness| harness.set("compact = { tool_summary = 'heuristic' }");
+    let undone = [Compact, Say("four ", 9), Forget, Say("five ", 9), Do("/compact undo")];
+    let (four, five) = (Say("four ", 9), Say("five ", 9));
+    vec![
+        ("a compaction", after_begin(&[Compact]), of_messages(By::Compaction { number: 1 }), "compaction 1"),
+        (
+            "a compaction that is undone late",
+            after_begin(&undone),
+            of_messages(By::CompactionUndone),
+            "compaction undone",
+        ),
+        (
+            "a rewind to what is no longer kept",
+            after_begin(&[Later(200), four, Later(200), five, Rewind("read")]),
+            of_messages(By::Rewind),
+            "rewind",
+        ),
+        (
+            "results that are cleared",
+            [&[Resume(clear)], &BEGIN[..], &[Read("b.txt"), Do("/compact micro 0")]].concat(),
+            of_messages(By::Cleared),
+            "old tool results cleared",
+        ),
+        (
+            "blocks that are trimmed",
+            vec![Resume(limit), Say("one ", 9), Say("two ", 12_000), Say("three ", 4_000)],
+            of_messages(By::Clipped),
+            "large blocks trimmed",
+        ),
+        (
+            "results that a digest replaces",
+            [&[Resume(digest)], &[Read("a.txt"); 10][..], &[Say("long ", 4_000), Read("b.txt")]].concat(),
+            of_messages(By::Archived),
+            "old tool results replaced by a digest",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn every_break_is_named_with_its_byte_and_its_cost() {
+    let _alone = ALONE.lock().await;
+    for (name, steps, want, told) in between_processes().into_iter().chain(changes()) {
+        let mut story = Story::new();
+        story.api.allow_other_prefix();
+        let ran = play(&steps, &mut story).await;
+        let broken = ran.session().facts().breaks.clone();
+        let last = breaks(&ran).pop().unwrap_or_else(|| panic!("{name}: {broken:?}\n{}", ran.trace()));
+        let as_wanted = match (&want, &last.cause) {
+            (Want::Route, cause) => matches!(cause, Cause::Route { .. }),
+            (Want::Cause(want), cause) => want == cause,
+            (Want::Changed(want, who), Cause::Changed { segment, offset, by }) => {
+                let known = ["model", "tools", "params"].contains(want);
+                segment.starts_with(want) && by == who && (known || *offset == story.first_difference(&ran, &last))
+            }
+            (Want::Changed(..), _) => false,
+        };
+        assert!(as_wanted, "{name}: {last:?}");
+        // It costs what the provider counted, at the price of the model that was asked.
+        let requests = ran.session().requests();
+        let at = requests.iter().position(|(seq, ..)| *seq == last.request).unwrap();
+        let (input, read, written) = story.api.counted()[story.logged[at]];
+        let model = requests[at].2.model.trim_start_matches("fake/");
+        let price = Catalog::builtin().get(WireName::Anthropic, model).prices.unwrap().uncached();
+        let usd = last.again as f64 * price / 1e6;
+        assert!(last.read == read && (2_001..=input + written).contains(&last.again), "{name}: {last:?}");
+        assert_eq!(last.cost_usd, Some(usd), "{name}");
+        // Another process tells the same of it.
+        let ran = Harness::after(ran).prompt(&format!("/cost why {}", broken.len())).run().await;
+        let trace = ran.trace();
+        let cost = if usd < 0.01 { "(under $0.01)".into() } else { format!("(${usd:.2})") };
+        let byte = match &last.cause {
+            Cause::Changed { segment, offset, .. } => {
+                format!("First difference: `{segment}`, byte {}", grouped(*offset))
+            }
+            _ => String::new(),
+        };
+        for said in [told, &cost, &byte] {
+            assert!(trace.contains(said), "{name} lacks {said:?}:\n{trace}");
+        }
     }
 }
 

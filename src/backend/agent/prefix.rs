@@ -78,6 +78,8 @@ struct Cached {
     /// Segments of it that every request since begins with, and why they are not all.
     intact: usize,
     change: Option<Cause>,
+    /// Tokens of it that stand in the request that changed it, at whichever place, as we estimate them; none: all.
+    kept: Option<u64>,
 }
 
 /// A prefix that an earlier request has left in the cache.
@@ -136,7 +138,9 @@ impl Prefix {
         let all = self.last.tokens(usize::MAX).max(1);
         let counted = |segs: usize| promise.cut(prompt * self.last.tokens(segs) / all);
         let broken = self.cached.as_ref().filter(|_| self.telling.contains(&model.provider_name)).and_then(|cached| {
-            let base = cached.tokens.min(promise.cut(prompt));
+            // What left, and what is new, is not paid for twice.
+            let kept = cached.kept.map_or(prompt, |kept| prompt * kept / all);
+            let base = cached.tokens.min(promise.cut(prompt)).min(kept);
             let read = usage.cache_read;
             if read * 10 >= base * 9 || base - read <= LEAST {
                 return None;
@@ -166,6 +170,7 @@ impl Prefix {
             marks: self.last.marks.clone(),
             intact: upto,
             change: None,
+            kept: None,
         });
         broken
     }
@@ -238,7 +243,9 @@ impl Prefix {
         let tokens = prompt * self.last.tokens(upto) / self.last.tokens(usize::MAX).max(1);
         let Chain { key, seq, marks, .. } = &self.last;
         let (key, seq, marks) = (key.clone(), *seq, marks.clone());
-        self.cached = Some(Cached { key, seq, at, upto, tokens, marks, intact: upto, change: None });
+        self.cached = Some(Cached { key, seq, at, upto, tokens, marks, intact: upto, change: None, kept: None });
+        // The head is in the log; of the messages only the hashes are.
+        self.last.content = session.frozen().map(|(_, frozen)| Content::of_head(&frozen));
     }
 }
 

@@ -47,8 +47,9 @@ impl Turn<'_> {
     /// The log cannot be written.
     pub(super) async fn sample(&mut self, request: Arc<Request>) -> Result<Sampled, session::Error> {
         let Agent { prefix, conversation, model, frozen, settings, tools, family, .. } = &mut *self.agent;
-        frozen.record(conversation, &request, || frozen::given(settings, tools, &family.definitions))?;
+        // It looks at what the log has of the request before.
         let sent = prefix.sending(&request, &conversation.session, model);
+        frozen.record(conversation, &request, || frozen::given(settings, tools, &family.definitions))?;
         prefix.logged(conversation.append(EntryKind::Request(Arc::new(sent)))?);
         let mut attempt = 0;
         loop {

@@ -132,6 +132,9 @@ pub(crate) struct Received {
     pub(crate) body: Value,
 }
 
+/// What happens to the cache once a request was counted.
+type Then = Box<dyn FnOnce(&mut cache::Cache) + Send>;
+
 #[derive(Default)]
 struct Inner {
     replies: VecDeque<Reply>,
@@ -140,6 +143,8 @@ struct Inner {
     /// Compaction and undo change the beginning of a conversation on purpose.
     prefix_may_change: bool,
     cache: Option<cache::Cache>,
+    then: Vec<(usize, Then)>,
+    counted: Vec<cache::Counted>,
 }
 
 /// The server. It ends when dropped.
@@ -209,6 +214,16 @@ impl FakeApi {
         self.inner.lock().unwrap().cache = Some(cache::Cache::new(clock));
     }
 
+    /// What happens once so many requests have come.
+    pub(crate) fn after(&self, requests: usize, then: impl FnOnce(&mut cache::Cache) + Send + 'static) {
+        self.inner.lock().unwrap().then.push((requests, Box::new(then)));
+    }
+
+    /// What the cache made of each request.
+    pub(crate) fn counted(&self) -> Vec<cache::Counted> {
+        self.inner.lock().unwrap().counted.clone()
+    }
+
     pub(crate) fn received(&self) -> Vec<Received> {
         self.inner.lock().unwrap().received.clone()
     }
@@ -246,6 +261,7 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
     let received = Received { wire, path, headers, raw, body: value };
     let (reply, cached) = {
         let mut inner = inner.lock().unwrap();
+        let inner = &mut *inner;
         let mut problems = check::request(&received);
         if let Some(before) = inner.received.iter().rev().find(|before| before.wire == wire)
             && !inner.prefix_may_change
@@ -253,9 +269,16 @@ async fn answer(State(inner): State<Arc<Mutex<Inner>>>, uri: Uri, headers: Heade
             problems.extend(check::prefix(before, &received));
         }
         let cached = (wire == WireName::Anthropic).then_some(inner.cache.as_mut()).flatten();
-        let cached = cached.map(|cache| cache.count(&received.body));
+        let host = received.headers.get("host").map(|host| host.to_str().unwrap().to_owned()).unwrap_or_default();
+        let number = inner.received.len() + 1;
+        let cached = cached.map(|cache| {
+            let counted = cache.count(&host, &received.body);
+            let due = inner.then.extract_if(.., |(after, _)| *after == number);
+            due.for_each(|(_, then)| then(cache));
+            inner.counted.push(counted);
+            counted
+        });
         inner.received.push(received);
-        let number = inner.received.len();
         let reply = inner.replies.pop_front();
         if reply.is_none() {
             problems.push("no answer is left for it".to_string());

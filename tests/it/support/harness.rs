@@ -283,6 +283,7 @@ impl Harness {
                 begun = true;
                 let op = match prompts.pop_front() {
                     Some(line) if line.starts_with('/') => command(&line),
+                    Some(line) if line.starts_with('!') => Op::Shell { command: line[1..].into() },
                     Some(text) => Op::Prompt {
                         text,
                         attachments: self.attachments.clone(),

@@ -1,6 +1,6 @@
 //! A request as segments: how it differs from the one before, and where the first byte of the difference is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::pieces::{Part, pieces};
@@ -9,7 +9,7 @@ use crate::message::{Message, Role, tokens};
 use crate::provider::cache::{Grain, Promise};
 use crate::provider::{Request, ToolSpec};
 use crate::session::Session;
-use crate::session::entry::{By, Cause, Segment, Sent, Seq};
+use crate::session::entry::{By, Cause, Frozen, Segment, Sent, Seq};
 use crate::stdx::hash;
 
 /// What segments were made of, to be compared byte by byte.
@@ -19,6 +19,12 @@ pub(super) struct Content {
     system: Arc<str>,
     /// Each message with the end of its segments.
     messages: Vec<(Arc<Message>, usize)>,
+}
+
+impl Content {
+    pub(super) fn of_head(frozen: &Frozen) -> Content {
+        Content { tools: frozen.tools.clone(), system: frozen.system.clone(), messages: Vec::new() }
+    }
 }
 
 impl Prefix {
@@ -77,6 +83,14 @@ impl Prefix {
         let next = Chain { key, segs, marks, thinking, seq: 0, at: None, content: Some(content) };
         if let Some(cached) = self.cached.as_mut().filter(|cached| lcp < cached.intact.min(cached.upto)) {
             cached.intact = lcp;
+            let old = || next.segs[HEAD.min(from)..from].iter().chain(&old_tail);
+            let hashes: HashSet<u64> = old().map(|seg| seg.hash).collect();
+            // What was clipped is a part of what it was.
+            let known = old().filter(|seg| seg.seq != u32::MAX);
+            let blocks: HashSet<(u32, u16)> = known.map(|seg| (seg.seq, seg.block)).collect();
+            let stays = |seg: &Seg| hashes.contains(&seg.hash) || blocks.contains(&(seg.seq, seg.block));
+            let kept = next.segs.iter().enumerate().filter(|(at, seg)| *at < HEAD || stays(seg));
+            cached.kept = Some(kept.map(|(_, seg)| u64::from(seg.tokens)).sum());
             if cached.change.is_none() {
                 let old = Old { chain: &last, head: &old_head, tail: &old_tail, from, messages: &old_messages };
                 cached.change = Some(change(&old, &next, lcp, session));

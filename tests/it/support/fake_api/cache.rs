@@ -12,7 +12,7 @@ const LOOK_BACK: usize = 20;
 /// What a request counts for: input, read from the cache, written to it.
 pub(super) type Counted = (u64, u64, u64);
 
-pub(super) struct Cache {
+pub(crate) struct Cache {
     clock: fn() -> SystemTime,
     kept: HashMap<u64, SystemTime>,
 }
@@ -22,10 +22,18 @@ impl Cache {
         Cache { clock, kept: HashMap::new() }
     }
 
-    pub(super) fn count(&mut self, body: &Value) -> Counted {
+    /// All that was cached is lost.
+    pub(crate) fn forget(&mut self) {
+        self.kept.clear();
+    }
+
+    /// What a request to this host counts for.
+    pub(super) fn count(&mut self, host: &str, body: &Value) -> Counted {
         let now = (self.clock)();
+        let model = body["model"].to_string();
+        let least = if model.contains("haiku") { 4_096 } else { 1_024 };
         let mut hasher = DefaultHasher::new();
-        body["model"].to_string().hash(&mut hasher);
+        (host, &model).hash(&mut hasher);
         let (mut bytes, mut ends) = (0, Vec::new());
         let list = |key: &str| body[key].as_array().cloned().unwrap_or_default();
         let thinking = [&body["thinking"], &body["output_config"]].map(Value::clone);
@@ -43,6 +51,8 @@ impl Cache {
             ends.push((hasher.finish(), bytes / 4, marked));
         }
         let marks: Vec<usize> = (0..ends.len()).filter(|at| ends[*at].2).collect();
+        // Shorter prefixes are not kept.
+        let marks: Vec<usize> = marks.into_iter().filter(|at| ends[*at].1 >= least).collect();
         let fresh = |at: &usize| self.kept.get(&ends[*at].0).is_some_and(|kept| *kept + KEPT >= now);
         let near = |mark: &usize| (mark.saturating_sub(LOOK_BACK)..=*mark).rev().find(fresh);
         let found = marks.iter().rev().find_map(near);
