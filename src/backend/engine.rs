@@ -181,12 +181,20 @@ struct Engine {
     /// A local server is still looked for.
     probing: bool,
     catalog: Arc<Catalog>,
-    /// The user was asked whether to trust the folder.
-    trust_asked: bool,
+    known: Known,
     /// How long nobody types until hooks hear of it.
     idle: Duration,
     /// What front ends look like as they know it.
     interface: Interface,
+}
+
+/// What the user has heard already.
+#[derive(Default)]
+struct Known {
+    /// Whether to trust the folder was asked.
+    trust: bool,
+    /// What the next request will cost.
+    forecast: Option<String>,
 }
 
 impl Engine {
@@ -373,7 +381,7 @@ impl Engine {
             return false;
         }
         // One question a session: a no that was said to all of it holds.
-        if !self.agent.runs.wants_trust(&skill.name, &self.agent.policy).is_empty() && !self.trust_asked {
+        if !self.agent.runs.wants_trust(&skill.name, &self.agent.policy).is_empty() && !self.known.trust {
             self.ask_trust(inbox).await;
         }
         true

@@ -405,6 +405,55 @@ async fn every_break_is_named_with_its_byte_and_its_cost() {
     }
 }
 
+/// The tokens that the trace forecasts, the last time that it does.
+fn forecast(ran: &Ran, begins: &str, cold: &str) -> Option<f64> {
+    let trace = ran.trace();
+    let line = trace.lines().rev().find_map(|line| line.strip_prefix("notice ")?.strip_prefix(begins))?;
+    let (tokens, rest) = line.split_once(" tokens").unwrap();
+    assert!(rest.contains(cold), "{line}");
+    Some(tokens.strip_suffix('k').unwrap().parse::<f64>().unwrap() * 1e3)
+}
+
+#[tokio::test]
+async fn what_a_step_will_cost_is_told_before_it() {
+    let _alone = ALONE.lock().await;
+    let resume = Resume(|harness| harness);
+    for (name, steps, told) in [
+        ("a prompt", &[][..], false),
+        ("a resume in time", &[resume], false),
+        ("a compaction in time", &[Compact], false),
+        ("a prompt after a pause", &[Later(301)], true),
+        ("a resume", &[Later(301), resume], true),
+        ("a model", &[Do("/model fake/claude-opus-5")], true),
+        ("a thinking level", &[Do("/thinking deep")], true),
+        ("a compaction", &[Later(301), Compact], true),
+    ] {
+        let mut story = Story::new();
+        story.api.allow_other_prefix();
+        let ran = play(&[&[Say("more ", 6_000)], &BEGIN[..], steps].concat(), &mut story).await;
+        let forecast = forecast(&ran, "next request: ", ", cache cold: ≈ $0.");
+        // Once, though a prompt follows.
+        assert_eq!(ran.trace().matches("next request: ").count(), usize::from(told), "{name}\n{}", ran.trace());
+        // What was sent next: the prompt, or what asks for the summary.
+        let next = story.api.counted().len() - 1 - usize::from(name == "a compaction");
+        let (input, read, written) = story.api.counted()[next];
+        let off = forecast.map_or(0.0, |tokens| tokens / (input + read + written) as f64 - 1.0);
+        assert!(off.abs() < 0.1, "{name}: {off}");
+    }
+    // Sub-agents begin with what nobody has sent yet.
+    let mut story = Story::new();
+    story.api.allow_other_prefix();
+    story.next = std::mem::replace(&mut story.next, Harness::new()).file("AGENTS.md", &"Be kind.\n".repeat(2_000));
+    let input = serde_json::json!({ "description": "look", "prompt": "Look.", "subagent_type": "Explore" });
+    story.answer((0..5).fold(Reply::turn(), |reply, _| reply.call("Task", input.clone())));
+    (0..6).for_each(|_| story.answer(Reply::turn().text("Done.")));
+    story.say("go");
+    let ran = story.run().await;
+    let forecast = forecast(&ran, "starting 5 agents: ", " before they do any work, cache cold: ≈ $0.").unwrap();
+    let sent: u64 = story.api.counted()[1..6].iter().map(|(input, read, written)| input + read + written).sum();
+    assert!((forecast / sent as f64 - 1.0).abs() < 0.1, "{forecast} {sent}\n{}", ran.trace());
+}
+
 #[tokio::test]
 async fn a_session_keeps_the_words_it_began_with_until_a_compaction() {
     let long = || Reply::turn().text(&"words and more words ".repeat(900));

@@ -38,6 +38,7 @@ use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Decision, Mode, Permit, Places, Source};
 use crate::protocol::{Answer, Approval, Event, Item, Question, TurnEnd};
 use crate::provider::ToolSpec;
+use crate::report;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::stdx::process;
@@ -215,6 +216,13 @@ impl Agent {
         let mut host = host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel);
         host.words = Some(self.conversation.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
         host.launcher = self.launcher(words);
+        if let Some(launcher) = &host.launcher {
+            let calls = permitted.iter().map(|permitted| &permitted.ready.call);
+            let (agents, forecast) = launcher.forecast(calls.filter(|call| call.name == tools::TASK));
+            if let Some(text) = report::cache::fan_out(agents, &forecast) {
+                mailbox.emit(Event::Notice { text }).await;
+            }
+        }
         let host = Arc::new(host);
         let settings = self.settings.tools.shared(among);
         let runner = Runner::new(&self.policy, &self.conversation, &settings, host.clone(), cancel);

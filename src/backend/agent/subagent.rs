@@ -17,11 +17,12 @@ use super::parent_child::{Above, Standing, Word};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs};
 use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks};
-use crate::message::{CallId, Kind, Message};
+use crate::message::{CallId, Kind, Message, ToolCall, tokens};
 use crate::permission::{Behavior, Mode, Source};
+use crate::protocol::report::Forecast;
 use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
 use crate::session::{self, Session, Transcripts};
-use crate::tools::{self, Launch, Offered, RULES, Report, Tool, Toolbox};
+use crate::tools::{self, Launch, Offered, RULES, Report, Toolbox};
 
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
@@ -133,6 +134,44 @@ impl Launcher {
         })
     }
 
+    /// What the sub-agents of these calls send before they have done anything: nobody has sent it yet, so that no cache has
+    /// it. One that continues sends what it had.
+    pub(super) fn forecast<'a>(&self, calls: impl Iterator<Item = &'a ToolCall>) -> (usize, Forecast) {
+        let opening = self.opening.as_deref().map_or(0, |opening| tokens::load(opening).total());
+        let mut all = Forecast { tokens: 0, cold: true, usd: Some(0.0), warm_usd: None };
+        let mut agents = 0;
+        for call in calls.filter(|call| call.input["resume"].is_null()) {
+            let said = |key: &str| call.input[key].as_str();
+            let launch = Launch {
+                call: call.id.as_str(),
+                agent: said("subagent_type").unwrap_or_default(),
+                description: "",
+                prompt: said("prompt").unwrap_or_default(),
+                model: said("model"),
+                resume: None,
+            };
+            let Ok(definition) = self.definition(launch.agent) else { continue };
+            let Ok((model, _)) = self.model(&launch, definition) else { continue };
+            let tools = serde_json::to_string(&*self.below(definition).specs()).unwrap_or_default();
+            let texts = [&*definition.prompt, &tools, launch.prompt];
+            let tokens = opening + texts.into_iter().map(tokens::text).sum::<u64>();
+            let usd = model.spec.prices.map(|prices| tokens as f64 * prices.uncached() / 1e6);
+            agents += 1;
+            all.tokens += tokens;
+            all.usd = all.usd.zip(usd).map(|(sum, usd)| sum + usd);
+        }
+        (agents, all)
+    }
+
+    /// The tools that a sub-agent has.
+    fn below(&self, definition: &Definition) -> Toolbox {
+        self.toolbox.only(|tool| match tool.manners().offered {
+            Offered::Reading | Offered::Below => definition.offers(&tool.spec().name),
+            Offered::Named => definition.names(&tool.spec().name),
+            Offered::Main => false,
+        })
+    }
+
     fn definition(&self, name: &str) -> Result<&Definition, String> {
         self.definitions.get(name).ok_or_else(|| tools::no_such_agent(&self.definitions, name))
     }
@@ -195,18 +234,13 @@ impl Launcher {
             seats: 1,
             ..self.settings.clone()
         };
-        let offered = |tool: &dyn Tool| match tool.manners().offered {
-            Offered::Reading | Offered::Below => definition.offers(&tool.spec().name),
-            Offered::Named => definition.names(&tool.spec().name),
-            Offered::Main => false,
-        };
         let mut child = Agent::new(
             session,
             Parts {
                 model,
                 policy,
                 settings,
-                toolbox: Arc::new(self.toolbox.only(offered)),
+                toolbox: Arc::new(self.below(definition)),
                 grants: self.grants.clone(),
                 // A branch of the session's takes their place: it shares what is remembered.
                 hooks: Hooks::default(),

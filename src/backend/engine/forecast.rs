@@ -8,21 +8,24 @@ use crate::report;
 
 const SEND: &str = "Send it";
 
-/// Says what the next request will cost where the cache is of no use to it.
-pub(super) async fn tell(engine: &Engine, next: Next) {
-    if let Some(text) = report::cache::forecast(&prefix::forecast(&engine.agent, next)) {
+/// Says what the next request will cost where the cache is of no use to it, once.
+pub(super) async fn tell(engine: &mut Engine, next: Next) {
+    let text = report::cache::forecast(&prefix::forecast(&engine.agent, next));
+    if let Some(text) = text.filter(|text| engine.known.forecast.as_ref() != Some(text)) {
+        engine.known.forecast = Some(text.clone());
         engine.tell(text).await;
     }
 }
 
-/// Asks the person in front of it before a request that costs more than `budget.confirm_usd`.
-pub(super) async fn confirmed(engine: &Engine, inbox: &mut Inbox) -> bool {
-    let Some(most) = engine.loaded.config.budget.confirm_usd.filter(|_| engine.setup.presence == Presence::Attended)
-    else {
-        return true;
-    };
+/// Says what a request is about to cost, or asks the person in front of it where that is more than `budget.confirm_usd`.
+pub(super) async fn confirmed(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     let forecast = prefix::forecast(&engine.agent, Next::AsIs);
-    let Some(text) = report::cache::forecast(&forecast).filter(|_| forecast.usd.is_some_and(|usd| usd > most)) else {
+    let most = engine.loaded.config.budget.confirm_usd.filter(|_| engine.setup.presence == Presence::Attended);
+    let dear = most.zip(forecast.usd).is_some_and(|(most, usd)| usd > most);
+    let Some(text) = report::cache::forecast(&forecast).filter(|_| dear) else {
+        tell(engine, Next::AsIs).await;
+        // What comes later is another request.
+        engine.known.forecast = None;
         return true;
     };
     let option = |label: &str, description: &str| ChoiceOption { label: label.into(), description: description.into() };

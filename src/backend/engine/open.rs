@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::models::Models;
 use super::settings::Settings;
-use super::{Begin, Engine, Inbox, Setup, skills};
+use super::{Begin, Engine, Inbox, Known, Setup, skills};
 use crate::agent::{self, Agent, Grants, Model, Parts, Presence, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::Paths;
@@ -79,7 +79,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     // As the front end was made, before the folder was read.
     let interface = setup.loaded.config.interface();
     let mut engine =
-        Engine { agent, models, loaded, setup, mailbox, probing, catalog, trust_asked: false, idle, interface };
+        Engine { agent, models, loaded, setup, mailbox, probing, catalog, known: Known::default(), idle, interface };
     engine.tell_interface().await;
     engine.announce().await;
     // A panic in there leaves the built-ins.
@@ -355,7 +355,7 @@ impl Engine {
 
     /// Asks whether to use what is new in the folder. What is used afterwards is compared with what was shown here.
     pub(super) async fn ask_trust(&mut self, inbox: &mut Inbox) {
-        self.trust_asked = true;
+        self.known.trust = true;
         let uses = self.uses();
         let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
         let firsts: Vec<&str> = new.iter().filter_map(|used| used.lines().next()).collect();

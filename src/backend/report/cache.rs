@@ -99,15 +99,30 @@ fn time(seconds: u64) -> String {
 
 /// What is worth knowing of the next request before it is sent: that all of it will be paid in full.
 pub fn forecast(forecast: &Forecast) -> Option<String> {
+    let cost = cold(forecast)?;
+    Some(format!("next request: {} tokens, cache cold{cost}", short(forecast.tokens)))
+}
+
+/// What is worth knowing of several sub-agents before they begin.
+pub fn fan_out(agents: usize, forecast: &Forecast) -> Option<String> {
+    let cost = cold(forecast).filter(|_| agents > 1)?;
+    Some(format!(
+        "starting {agents} agents: {} tokens before they do any work, cache cold{cost}",
+        short(forecast.tokens)
+    ))
+}
+
+/// What tokens cost that no cache has, where that is worth a word.
+fn cold(forecast: &Forecast) -> Option<String> {
     if !forecast.cold || forecast.tokens < WORTH {
         return None;
     }
-    let cost = match (forecast.usd, forecast.warm_usd) {
+    Some(match (forecast.usd, forecast.warm_usd) {
         (Some(0.0), _) => return None,
         (Some(usd), Some(warm)) => format!(": ≈ ${usd:.2} (warm: ${warm:.2})"),
+        (Some(usd), None) => format!(": ≈ ${usd:.2}"),
         _ => " (cost unknown)".into(),
-    };
-    Some(format!("next request: {} tokens, cache cold{cost}", short(forecast.tokens)))
+    })
 }
 
 /// The lines under the table of `/cost`.
