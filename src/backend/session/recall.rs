@@ -1,7 +1,7 @@
 //! Finds words in the logs of sessions: everything that was ever said in one, whether it is still in the context or not.
 //!
 //! Nothing is kept between two searches. The bytes of a log are looked through by all processors, only the lines that
-//! promise most are parsed: 100 MB take some 40 ms. What was rewound away, thoughts and keys are never shown.
+//! promise most are parsed: 100 MB take some 40 ms. What was rewound away, thoughts, and what looks like a key are not shown.
 
 mod piece;
 mod scan;
@@ -125,7 +125,7 @@ fn look(
             continue;
         }
         // Only what is told has to be free of keys; words that were found in one alone are not found.
-        let around = piece::around(&piece.text, rough.range, 4 * WIDTH);
+        let around = piece::around(&piece.text, rough.range);
         let text = redact::keys(around);
         let Some(best) = query.best(&text, weights) else { continue };
         places.push(Place {

@@ -84,6 +84,9 @@ fn of_message(message: &Message) -> Vec<Piece> {
         message::Kind::Skill | message::Kind::Notice | message::Kind::Attachment(_) => return Vec::new(),
     };
     let piece = |block: &Block| match block {
+        Block::Text { .. } if matches!(message.kind, message::Kind::Attachment(_)) => {
+            Some(Piece::of(kind, message.attached()))
+        }
         Block::Text { text, .. } => Some(Piece::of(kind, text.clone())),
         Block::ToolCall(call) => {
             let text = call.invalid.clone().unwrap_or_else(|| arguments(&call.input));
@@ -130,9 +133,17 @@ pub(super) fn tool_of(log: &Path, result: u64, call: &CallId) -> io::Result<Opti
     Ok(None)
 }
 
-/// The text around a place, with so many bytes on each side.
-pub(super) fn around(text: &str, range: Range<usize>, bytes: usize) -> &str {
-    let (mut start, mut end) = (range.start.saturating_sub(bytes), (range.end + bytes).min(text.len()));
+/// The text around a place in which a key at that place is whole: its line, and the lines that a longer one spans.
+pub(super) fn around(text: &str, range: Range<usize>) -> &str {
+    /// Bytes on each side: of several lines, and of one.
+    const LINES: usize = 8 << 10;
+    const LINE: usize = 64 << 10;
+    let (start, end) = (range.start.saturating_sub(LINES), (range.end + LINES).min(text.len()));
+    let bytes = text.as_bytes();
+    let line = |bytes: &[u8]| bytes.iter().take(LINE).position(|byte| *byte == b'\n').unwrap_or(bytes.len().min(LINE));
+    let mut end = end + line(&bytes[end..]);
+    let before = bytes[..start].iter().rev().take(LINE).position(|byte| *byte == b'\n');
+    let mut start = start - before.unwrap_or(start.min(LINE));
     while !text.is_char_boundary(start) {
         start -= 1;
     }
@@ -185,7 +196,7 @@ mod tests {
         let wide = "日本語のテキスト".repeat(40);
         for width in 0..60 {
             excerpt(&wide, 300..303, width);
-            around(&wide, 300..303, width);
+            around(&wide, 300 + 3 * width..303 + 3 * width);
         }
     }
 }

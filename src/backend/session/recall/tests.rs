@@ -105,6 +105,9 @@ fn what_was_rewound_or_is_secret_is_not_found() {
     let again = talk.prompt("the badger for a while");
     talk.session.append(EntryKind::Rewind { to: again }).unwrap();
     talk.prompt("the beaver stays; token: abcdef123456 opens it, sk-ant-api03-abcdefgh too");
+    // A key is hidden whole, however far it reaches.
+    let long = format!("eyJ{}.{} lizard", "a".repeat(30 << 10), "b".repeat(30 << 10));
+    talk.prompt(&format!("before\n{long}\nafter"));
     talk.say(Message::reply(vec![
         Block::Thinking { text: "secretly a marmot".into(), wire: None },
         Block::text("A reply without it."),
@@ -118,6 +121,7 @@ fn what_was_rewound_or_is_secret_is_not_found() {
         ("marmot", ""),
         ("abcdef123456", ""),
         ("/sk-[a-z0-9-]+/", ""),
+        ("lizard", "3 prompt -: [hidden] lizard after"),
         ("beaver", "2 prompt -: the beaver stays; token: [hidden] opens it, [hidden] too"),
     ] {
         assert_eq!(talk.best(query), want, "{query}");
