@@ -1,6 +1,7 @@
 //! The command line: what may be typed, as a configuration layer and as a `Start`.
 
 mod find;
+mod import;
 mod skills;
 mod subcommand;
 

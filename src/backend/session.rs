@@ -12,6 +12,7 @@ mod files;
 mod folds;
 pub mod history;
 mod history_view;
+pub mod import;
 pub mod index;
 pub mod ledger;
 mod line;

@@ -32,7 +32,7 @@ pub struct Find {
 }
 
 /// Reads `30d`.
-fn age(text: &str) -> Result<Duration, String> {
+pub(super) fn age(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not an age such as 12h, 30d or 8w");
     let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
     let hours = match unit {

@@ -1,4 +1,4 @@
-//! The subcommands that need no engine: `config`, `doctor`, `skills`, `find`, `completions`.
+//! The subcommands that need no engine: `config`, `doctor`, `skills`, `find`, `import`, `completions`.
 
 use std::io::{self, Write};
 
@@ -6,6 +6,7 @@ use clap::{CommandFactory, Subcommand};
 use clap_complete::Shell;
 
 use super::find::{self, Find};
+use super::import::{self, Import};
 use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
@@ -29,6 +30,8 @@ pub enum Own {
     Skills(SkillsCommand),
     /// Search all sessions
     Find(Find),
+    /// Import sessions of Claude Code, Codex, opencode and pi
+    Import(Import),
     /// Print a completion script
     Completions { shell: Shell },
 }
@@ -67,6 +70,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             Ok(u8::from(findings.iter().any(|finding| finding.state == State::Bad)))
         }
         Own::Find(find) => find::run(find, here, out, err),
+        Own::Import(import) => import::run(import, here, out, err),
         Own::Skills(command) => skills::run(command, here, out, err),
         Own::Completions { shell } => {
             let mut script = Vec::new();

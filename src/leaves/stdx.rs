@@ -21,4 +21,5 @@ pub mod replace;
 pub mod schema;
 pub mod sealed;
 pub mod secrecy;
+pub mod sqlite;
 pub mod text;

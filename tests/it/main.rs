@@ -61,6 +61,8 @@ mod full_disk;
 mod headless;
 /// Hooks: where they come from, when they run, what their output does.
 mod hooks;
+/// Sessions of other agents: `cocode import`.
+mod import;
 /// A process killed at any byte loses nothing it has shown.
 mod kill;
 /// Licences and sources of the dependencies.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::error::Error;
+use super::import;
 use super::load::Loaded;
 use super::log::FILE;
 use super::meta::Meta;
@@ -181,13 +182,13 @@ impl Age {
 pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Error> {
     let mut deleted = 0;
     let logs = logs(home)?;
-    let uses = logs.iter().filter_map(|(_, log)| fs::metadata(log).and_then(|meta| meta.modified()).ok()).collect();
+    let uses = logs.iter().filter_map(|(_, log)| used(log)).collect();
     let Some(age) = Age::new(uses, keep, now) else { return Ok(0) };
     let old = |meta: fs::Metadata| meta.modified().is_ok_and(|changed| age.of(changed) > keep);
     for (_, log) in logs {
         let Ok(file) = File::open(&log) else { continue };
         // The lock is held until the folder is gone, so that nobody opens the session meanwhile.
-        if file.metadata().is_ok_and(old)
+        if used(&log).is_some_and(|used| age.of(used) > keep)
             && file.try_lock().is_ok()
             && let Some(folder) = log.parent()
         {
@@ -199,6 +200,12 @@ pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Er
         }
     }
     Ok(deleted)
+}
+
+/// When a session was used last. An import is a use, too: what was imported is as old as the session that it comes from.
+fn used(log: &Path) -> Option<SystemTime> {
+    let changed = fs::metadata(log).and_then(|meta| meta.modified()).ok()?;
+    Some(import::imported_at(log).map_or(changed, |at| at.max(changed)))
 }
 
 /// Removes a session's plan and those of its sub-agents.
