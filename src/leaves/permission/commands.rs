@@ -180,6 +180,11 @@ pub(super) fn is_known(name: &str) -> bool {
         || readers::READERS.iter().any(|reader| reader.name == name)
 }
 
+/// Whether it is a program that does no more than read, whatever its options.
+pub(super) fn only_reads(name: &str) -> bool {
+    readers::READERS.iter().any(|reader| reader.name == name && !reader.acts)
+}
+
 /// Whether the command's arguments are surely not commands themselves.
 pub(super) fn takes_data(name: &str) -> bool {
     special::NAMES.contains(&name) && name != "command"

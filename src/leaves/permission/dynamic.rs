@@ -60,12 +60,26 @@ pub(super) fn shows_files(name: &str) -> bool {
     SHOWING.split_ascii_whitespace().any(|known| known == name)
 }
 
-/// Whether it changes the files that it is given, and does nothing else.
-pub(super) fn changes_files(name: &str) -> bool {
-    matches!(
-        name,
-        "rm" | "rmdir" | "mv" | "cp" | "ln" | "tee" | "touch" | "truncate" | "install" | "shred" | "chmod" | "unlink"
-    )
+/// Whether it changes the files that it is given, and shows nothing of what is in them, here or elsewhere.
+pub(super) fn changes_alone(name: &str) -> bool {
+    matches!(name, "rm" | "rmdir" | "mkdir" | "tee" | "touch" | "truncate" | "shred" | "chmod" | "chown" | "unlink")
+}
+
+/// Whether the command, by its program's name, opens no file that its words name: it shows them, tells no more than that files
+/// are there, is the shell's own or runs the folder's code.
+pub(super) fn opens_nothing(words: &[Word], name: &str) -> bool {
+    let own = super::evaluate::is_shells(name) && !super::wrapper::carries(name);
+    own || is_inert(name) && !shows_files(name)
+        || shows_names(name)
+        || matches!(name, "kill" | "pkill" | "pgrep" | "ps")
+        || takes_revisions(words)
+        || super::commands::runs_code(words)
+}
+
+/// Whether the word is the value of an option that says nothing about a file.
+pub(super) fn is_told(words: &[Word], at: usize, name: &str) -> bool {
+    let option = || words[at - 1].literal().is_some_and(|text| text.starts_with('-'));
+    is_value(words, at) && name != "curl" || super::commands::covered::is_plainly_known(name) && option()
 }
 
 /// The first argument that bash may make options of: a word that only it will know is settled as the value of a known

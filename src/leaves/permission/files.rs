@@ -32,6 +32,11 @@ pub trait Files {
         false
     }
 
+    /// Whether everybody may read what lies there, or nobody: it is missing.
+    fn others_read(&self, _path: &Path) -> bool {
+        true
+    }
+
     /// Whether a repository's configuration may hold a password or a token.
     fn keeps_token(&self, _config: &Path) -> bool {
         false
@@ -128,6 +133,10 @@ impl Files for Disk {
 
     fn others_write(&self, path: &Path) -> bool {
         programs::others_write(path)
+    }
+
+    fn others_read(&self, path: &Path) -> bool {
+        programs::others_read(path)
     }
 
     fn keeps_token(&self, config: &Path) -> bool {
@@ -229,8 +238,8 @@ fn git_folder(git: &Path) -> PathBuf {
     named(&folder.join("commondir")).unwrap_or(folder)
 }
 
-/// Longest path that a system takes, in bytes.
-pub(super) const MAX_PATH: usize = 4096;
+/// Longest path that a word of a line may be, in bytes: looking at each folder above costs the square of it.
+pub(super) const MAX_PATH: usize = 1024;
 
 /// Most steps of one decision; to look at one name is a step. A line that takes more is not judged: it asks.
 pub(super) const MAX_STEPS: usize = 100_000;
@@ -286,8 +295,8 @@ impl Files for Remembered<'_> {
         }
         // Each folder above is looked at, and remembered, by its whole name. What is longer than any system takes is not opened.
         let length = path.as_os_str().len();
-        self.spend(if length > 2 * MAX_PATH { 1 + MAX_STEPS } else { length / 64 });
-        if length > 2 * MAX_PATH {
+        self.spend(if length > 8 * MAX_PATH { 1 + MAX_STEPS } else { length / 64 });
+        if length > 8 * MAX_PATH {
             return path.to_owned();
         }
         let real = self.in_folder(path).unwrap_or_else(|| resolve_with(path, |path| self.link(path)));
@@ -305,6 +314,10 @@ impl Files for Remembered<'_> {
 
     fn others_write(&self, path: &Path) -> bool {
         self.files.others_write(path)
+    }
+
+    fn others_read(&self, path: &Path) -> bool {
+        self.files.others_read(path)
     }
 
     fn keeps_token(&self, config: &Path) -> bool {

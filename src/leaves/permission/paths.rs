@@ -3,13 +3,14 @@
 mod named;
 mod shown;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
 use super::decide::{Query, Shown, Verdict, show};
 use super::files::{Files, MAX_NAMES, MAX_PATH, Step, Walk, walk};
 use super::glob::{self, Case};
-use super::places::{Places, only_sources};
+use super::places::{Places, is_set_apart, only_sources};
 use super::rule::{Specifier, Strictness};
 use super::shell::{Node, Piece, Word};
 use super::values;
@@ -137,7 +138,12 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
     // What git is given is meant from where it starts; the folders of `-C` come first.
     let inner = starts(reads, cwd, query.places, files);
     let entered = reads.git.as_ref().map_or(0, Vec::len);
+    let mut named = HashSet::new();
     for (at, word) in reads.paths.iter().enumerate() {
+        // The same glob names the same files.
+        if at >= entered && !named.insert(word) {
+            continue;
+        }
         let cwd = if at < entered { cwd } else { &inner };
         // Standard input.
         if word.literal().as_deref() == Some("-") {
@@ -196,7 +202,10 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
         if matches!(path.to_str(), Some("/dev/null" | "/dev/stdin")) {
             continue;
         }
-        let verdict = show(query, query.vocabulary.tool(Matches::Reading), path, shown, files);
+        let mut verdict = show(query, query.vocabulary.tool(Matches::Reading), path, shown, files);
+        // A rule for a program that reads thinks of no such places.
+        let asks = verdict.behavior == Behavior::Ask && shown == Shown::Contents && query.mode != Mode::Bypass;
+        verdict.firm |= asks && is_set_apart(&files.resolve(path), query.places.home.as_deref(), files);
         // Outside, where a rule may let it pass, names are not secret.
         let outside = reach > Reach::Names && query.mode != Mode::Bypass && verdict.behavior == Behavior::Ask;
         // What a folder reaches holds what a folder in it reaches.

@@ -271,7 +271,10 @@ impl Values {
         word.expansions().all(|expansion| {
             // Unquoted, what it says is expanded once more.
             let common = |name: &str| COMMON.split_ascii_whitespace().any(|known| known == name);
-            let whole = expansion.is_one() || expansion.shows_number() || expansion.variable().is_some_and(common);
+            let whole = expansion.is_one()
+                || expansion.shows_number()
+                || expansion.counts()
+                || expansion.variable().is_some_and(common);
             whole && self.says(expansion) || self.pieces(expansion, set).is_some() || self.is_name(expansion, set)
         })
     }

@@ -81,6 +81,15 @@ pub fn others_write(_: &Path) -> bool {
     false
 }
 
+/// Whether everybody may read what lies at the path, or nobody: it is missing.
+pub fn others_read(path: &Path) -> bool {
+    #[cfg(unix)]
+    if let Ok(data) = std::fs::metadata(path) {
+        return std::os::unix::fs::MetadataExt::mode(&data) & 0o004 != 0;
+    }
+    !path.exists()
+}
+
 /// Whether the path, followed through its links, is a file that may be run.
 pub fn runs(file: &Path) -> bool {
     #[cfg(unix)]

@@ -88,6 +88,11 @@ pub(super) fn acts_otherwise(name: &str, arguments: &[String]) -> Vec<String> {
     acting(plain::of(name, arguments), name, arguments)
 }
 
+/// Whether the harmless options of the program are known, which runs what is the project's.
+pub(in crate::permission) fn is_plainly_known(name: &str) -> bool {
+    plain::describes(name)
+}
+
 /// Whether it is a script of the project, by its path, which takes whatever it wants.
 pub(super) fn is_script(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or_default();

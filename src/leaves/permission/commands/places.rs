@@ -23,6 +23,10 @@ const GIT_LINKS: &str = "checkout switch restore reset merge rebase cherry-pick 
 /// Subcommands of git's that bring a repository or another folder of one.
 const GIT_REPOSITORIES: &str = "clone init submodule worktree";
 
+/// Commands of docker's that put nothing into the folder.
+const DOCKER_PLACES_NOTHING: &str =
+    "build compose ps logs images start stop restart rm rmi pull push tag inspect network volume";
+
 /// What a command that a rule lets run may put where the line then reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::permission) enum Places {
@@ -51,6 +55,9 @@ pub(in crate::permission) fn places(words: &[Word]) -> Places {
             sub if listed(GIT_REPOSITORIES, &sub) => Places::Repositories,
             _ => Places::Settings,
         };
+    }
+    if name == "docker" && listed(DOCKER_PLACES_NOTHING, &text(1)) {
+        return Places::Nothing;
     }
     let reader = |name: &str| readers::READERS.iter().any(|reader| reader.name == name && !reader.acts);
     let looks = |name: &str| super::super::dynamic::is_inert(name) || reader(name);

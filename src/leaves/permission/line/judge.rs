@@ -16,8 +16,8 @@ use super::super::places::Named;
 use super::super::rule::{Entry, Rule};
 use super::super::shell::{Node, Redirect, RedirectKind, Simple, Word};
 use super::super::values::{Values, set_by};
+use super::super::wrapper;
 use super::super::{Behavior, Mode};
-use super::super::{vocabulary::Matches, wrapper};
 use super::Part;
 use super::folder::Unpacked;
 use super::git::{self, Git};
@@ -409,9 +409,7 @@ impl<'a> Judge<'a> {
         };
         let only_reads = self.only_reads(&reads, cwd);
         let verdict = reads.map(|reads| {
-            let names = words[0].literal().is_some_and(|name| dynamic::shows_names(&name));
-            let shown = if names { Shown::Names } else { Shown::Contents };
-            let mut verdict = paths::judge_reads(self.query, &reads, shown, cwd, self.files);
+            let mut verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
             if self.names_options() && !only_reads {
                 let reason = "a command of the line may have made a name that looks like an option";
                 paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
@@ -449,11 +447,11 @@ impl<'a> Judge<'a> {
                 if let Some(verdict) = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files) {
                     return (verdict, false, false);
                 }
-                if let Some(reason) = self.may_be_forbidden(words) {
+                if let Some(reason) = self.unknown().may_be_forbidden(words) {
                     return (Verdict::firm(reason), false, false);
                 }
                 if let Some(reads) = commands::searches(words) {
-                    let verdict = paths::judge_reads(self.query, &reads, Shown::Contents, cwd, self.files);
+                    let verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
                     if verdict.firm || verdict.behavior == Behavior::Deny {
                         return (verdict, false, false);
                     }
@@ -478,23 +476,10 @@ impl<'a> Judge<'a> {
         let reason = self.obeys(words, cwd).or_else(|| self.elsewhere(words, cwd)).unwrap_or(reason);
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
+}
 
-    /// Where rules about files forbid or ask, what a command shows or changes must be known.
-    fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
-        // What a command prints for another one is not anybody's file.
-        let open = |word: &&Word| word.expansions().any(|expansion| !expansion.source.starts_with("<("));
-        let fed = words[0].literal().as_deref() == Some("xargs");
-        let word = if fed { words.first() } else { words.iter().skip(1).find(open) }?;
-        let at = if fed { wrapper::carried(words).unwrap_or(words.len()) } else { 0 };
-        let name = words.get(at).and_then(Word::literal)?;
-        let about = |matches: Matches| {
-            let mut rules =
-                [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|behavior| self.query.entries(behavior));
-            rules.any(|entry| entry.rule.is_about(matches))
-        };
-        let ruled = dynamic::shows_files(&name) && about(Matches::Reading)
-            || dynamic::changes_files(&name) && (about(Matches::Editing) || about(Matches::Writing));
-        let what = if fed { "what xargs passes on" } else { &word.source };
-        ruled.then(|| format!("{what} may be a file that a rule speaks about"))
-    }
+/// What the command shows of what it looks at.
+fn shown(words: &[Word]) -> Shown {
+    let names = words[0].literal().is_some_and(|name| dynamic::shows_names(&name));
+    if names { Shown::Names } else { Shown::Contents }
 }

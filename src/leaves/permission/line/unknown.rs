@@ -8,6 +8,7 @@ use super::super::files::Files;
 use super::super::paths::{self, Cwd};
 use super::super::shell::{Expansion, Piece, Word};
 use super::super::values::Values;
+use super::super::vocabulary::Matches;
 use super::super::wrapper;
 
 /// Stands for what is not known. Whatever is before it, the path is one of secrets; behind it, too, unless the end of the name
@@ -28,6 +29,44 @@ impl Unknown<'_> {
     pub(super) fn revealed(&self, words: &[Word]) -> Option<Verdict> {
         let revealed = words.iter().any(|word| self.values.reveals(word));
         revealed.then(|| Verdict::new(Behavior::Ask, "it may reveal the value of a variable"))
+    }
+
+    /// Where rules about files forbid or ask, what a command opens must be known, behind whatever wrapper it is.
+    pub(super) fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
+        let about = |matches: Matches| {
+            let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|kind| self.query.entries(kind));
+            rules.any(|entry| entry.rule.is_about(matches))
+        };
+        let (shown, changed) = (about(Matches::Reading), about(Matches::Editing) || about(Matches::Writing));
+        if !shown && !changed {
+            return None;
+        }
+        let base = |word: &Word| word.literal().map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());
+        let (mut inner, mut fed) = (words, false);
+        while let Some(at) = wrapper::carried(inner) {
+            fed |= matches!(base(&inner[0]).as_deref(), Some("xargs" | "find" | "parallel"));
+            match inner.get(at..).filter(|rest| !rest.is_empty()) {
+                Some(rest) => inner = rest,
+                // Behind its options any word may be the program.
+                None => break,
+            }
+        }
+        let name = base(inner.first()?)?;
+        let shows = shown && !dynamic::changes_alone(&name);
+        let changes = changed && !dynamic::shows_files(&name) && !commands::only_reads(&name);
+        if !shows && !changes || dynamic::opens_nothing(inner, &name) {
+            return None;
+        }
+        if fed {
+            return Some(format!("what {} passes on may be a file that a rule speaks about", words[0].source));
+        }
+        // What a command prints for another one is not anybody's file.
+        let open = |at: usize| {
+            let mut open = inner[at].expansions().filter(|one| !one.source.starts_with("<(") && !one.counts());
+            open.next().is_some() && !dynamic::is_told(inner, at, &name)
+        };
+        let at = (1..inner.len()).find(|at| open(*at))?;
+        Some(format!("{} may be a file that a rule speaks about", inner[at].source))
     }
 
     /// Whether the command, with the name of a secret in place of each word that is not known, would ask whatever is allowed.

@@ -164,7 +164,11 @@ fn attached(token: &str) -> Option<&str> {
 }
 
 fn is_word(want: &str, token: &str) -> bool {
-    want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token))
+    // Letters of options mean different things.
+    match want.starts_with('-') {
+        true => want == token,
+        false => want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token)),
+    }
 }
 
 /// Whether the token starts `git push` as `git-push`, from a folder of programs or without one.

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use super::super::commands::plain;
 use super::super::decide::{Query, Verdict, because};
 use super::super::files::{Files, MAX_PATH};
-use super::super::places::Places;
+use super::super::places::{Places, Twin, only_sources};
 use super::super::rule::{Specifier, Strictness};
-use super::super::shell::Word;
 use super::super::shell::loose::{all_segments, may_hold_line};
+use super::super::shell::{Piece, Word};
 use super::super::vocabulary::Matches;
+use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::{Cwd, path_text, paths, too_much, worse};
 
@@ -36,6 +37,7 @@ pub(in crate::permission) fn judge_words(
         worse(&mut worst, verdict);
     }
     let mut judged = HashSet::new();
+    let carries = wrapper::carries(&name);
     let bases = bases(&name, words, cwd, query, files);
     if bases.len() > MAX_BASES {
         worse(&mut worst, Verdict::new(Behavior::Ask, "it names too many folders to tell where its files are"));
@@ -59,11 +61,19 @@ pub(in crate::permission) fn judge_words(
         }
         // What it names now. Where nobody can look, the mode and the rules decide by the text.
         let named = if word.has_glob() { paths(word, cwd, query.places, files) } else { None };
+        let last = text.rsplit('/').next().unwrap_or_default();
+        if named.is_none() && word.has_glob() && cwd.0.is_none() && query.mode != Mode::Bypass && !only_sources(last) {
+            worse(&mut worst, Verdict::firm(format!("it is unknown what {} names", word.source)));
+        }
         for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
             worse(&mut worst, judge_touched(query, &name, &path, files));
         }
         for text in candidates(&text) {
+            // Another shell expands what it is given.
+            let script = carries && !word.has_glob() && text.contains(['*', '?', '[']);
+            let globbed = script.then(|| paths(&as_glob(&text), cwd, query.places, files)).flatten();
             let mut found = joined(&text, cwd, query);
+            found.extend(globbed.into_iter().flatten());
             found.extend(joined(&text, &bases, query));
             // A copy keeps the last part of the name alone.
             found.extend(text.rsplit_once('/').iter().flat_map(|(_, name)| joined(name, &bases, query)));
@@ -73,6 +83,12 @@ pub(in crate::permission) fn judge_words(
         }
     }
     (worst.behavior != Behavior::Allow).then_some(worst)
+}
+
+/// The text as a word of which a shell expands the globs.
+fn as_glob(text: &str) -> Word {
+    let piece = |c: char| if matches!(c, '*' | '?' | '[') { Piece::Glob(c) } else { Piece::Text(c.to_string()) };
+    plain(text).with_pieces(text.chars().map(piece).collect())
 }
 
 /// Most folders that the other words of a command are looked for in.
@@ -187,7 +203,8 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
         return Verdict::firm(reason);
     }
     // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
-    let private = || query.places.private(path, files).filter(|_| query.mode != Mode::Bypass);
+    let secret = || query.places.private(path, files).or_else(|| query.places.twin(path, Twin::Secret, files));
+    let private = || secret().filter(|_| query.mode != Mode::Bypass);
     let in_git = || query.places.runs_in_git(path, files).filter(|_| WRITERS.contains(&name));
     if let Some(reason) = query.places.protected(path, files).or_else(in_git).or_else(private) {
         if query.places.free_read(path, files) {

@@ -64,7 +64,8 @@ pub(super) fn judge_shown(
                 || configures_git(path)
                 || files.shared(path).is_some_and(|own| twins.get_or_init(|| query.places.twins(files)).contains(&own))
         };
-        if !link && secret() && reads.only.as_ref().is_none_or(fits) {
+        // What lies in a folder is looked at by itself.
+        if !link && secret() && files.is_file(path) && reads.only.as_ref().is_none_or(fits) {
             worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
         }
         if worst.behavior < Behavior::Deny && !worst.firm { Step::Into } else { Step::Stop }

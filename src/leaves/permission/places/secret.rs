@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::super::commands::covered::is_device;
+use super::super::files::Files;
 use super::folded;
 
 /// Endings of what people write all day: sources and prose about secrets are not secrets.
@@ -65,6 +67,23 @@ pub(in crate::permission) fn holds_keys(path: &Path) -> bool {
         return false;
     }
     is_secret(&name) || parts.any(|folder| matches!(&*folder, ".envs" | ".secrets"))
+}
+
+/// Hidden folders of a home that hold packages and tools.
+const TOOLS: &str = ".cargo/registry .cargo/git .cargo/bin .rustup .pyenv .nvm .rbenv .asdf .sdkman .npm/_cacache .m2/repository \
+    .gradle/caches .local/lib .local/bin .vscode/extensions .oh-my-zsh .deno .bun .ivy2 .opam .nuget/packages .julia/packages";
+
+/// Whether a path outside of the workspace lies among the settings and states of programs, where any may keep a token: below
+/// a hidden folder of a home, in a device, or in a file that not everybody may read.
+pub(in crate::permission) fn is_set_apart(path: &Path, home: Option<&Path>, files: &dyn Files) -> bool {
+    if path.starts_with("/dev") {
+        return path.to_str().is_none_or(|text| !is_device(text));
+    }
+    let Some(rest) = home.and_then(|home| path.strip_prefix(files.resolve(home)).ok().map(Path::to_owned)) else {
+        return !files.others_read(path);
+    };
+    let hidden = rest.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+    hidden && !TOOLS.split_ascii_whitespace().any(|tool| rest.starts_with(tool))
 }
 
 fn is_secret(name: &str) -> bool {
