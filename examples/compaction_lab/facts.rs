@@ -12,7 +12,7 @@ use crate::writers::Writer;
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compaction");
 
 const USAGE: &str = "facts [--file FILE] [--tier micro|notes|full|trim] [--window TOKENS] [--writer NAME|all] [--json] \
-                     [--lost] [--write-session DIR]";
+                     [--lost] [--show] [--write-session DIR]";
 
 struct Arguments {
     files: Vec<PathBuf>,
@@ -21,6 +21,7 @@ struct Arguments {
     writers: Vec<Writer>,
     json: bool,
     lost: bool,
+    show: bool,
     write_session: Option<PathBuf>,
 }
 
@@ -33,12 +34,14 @@ impl Arguments {
             writers: vec![Writer::Honest],
             json: false,
             lost: false,
+            show: false,
             write_session: None,
         };
         while let Some(name) = given.next() {
             match name.as_str() {
                 "--json" => arguments.json = true,
                 "--lost" => arguments.lost = true,
+                "--show" => arguments.show = true,
                 _ => {
                     let value = given.next().ok_or_else(|| format!("{name} needs a value: {USAGE}"))?;
                     arguments.set(&name, &value)?;
@@ -114,6 +117,11 @@ fn play(arguments: &Arguments, home: &Path) -> Result<u64, String> {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are JSON"));
     } else {
         report(&rows, arguments.lost);
+    }
+    if arguments.show {
+        for text in rows.iter().flat_map(|row| &row.after).flat_map(|left| &left.sent) {
+            println!("\n{text}");
+        }
     }
     Ok(rows.iter().map(|row| row.over).sum())
 }

@@ -83,6 +83,9 @@ pub(crate) struct Left {
     /// What is not alive.
     pub(crate) lost: Vec<String>,
     pub(crate) unreachable: Vec<String>,
+    /// The messages of the next request, as the model reads them.
+    #[serde(skip)]
+    pub(crate) sent: Vec<String>,
 }
 
 /// One session of the table.
@@ -237,6 +240,8 @@ impl Play<'_> {
         };
         let (prices, cold) = (cache.prices, cache.is_cold());
         let done = desk.prepare(&mut Around { prices, cold, found: &found, write: &mut write });
+            eprintln!("{done:?}");
+        }
         let made = done.iter().filter(|did| matches!(did, Did::Summarized { .. } | Did::Trimmed { .. })).count() as u64;
         self.compactions += made;
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
@@ -282,6 +287,7 @@ impl Play<'_> {
             request: same + fresh,
             compactions: self.compactions,
             dollars: self.dollars,
+            sent: context.messages().iter().map(|message| message.text()).filter(|text| !text.is_empty()).collect(),
             ..Left::default()
         };
         for fact in &self.script.facts {

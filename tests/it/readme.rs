@@ -146,7 +146,8 @@ fn flags_exist() {
     flags(&Cli::command(), &mut known);
     // Of cargo, and of our own programs for developers.
     let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list"];
-    let lab = ["--file", "--tier", "--window", "--writer", "--lost", "--write-session", "--sessions", "--turns"];
+    let lab =
+        ["--file", "--tier", "--window", "--writer", "--lost", "--show", "--write-session", "--sessions", "--turns"];
     known.extend(cargo.into_iter().chain(lab).map(String::from));
     all_exist("flag", r"(?m)(?:^|[\s`(])(--[a-z][a-z-]*)", 30, |flag| known.contains(flag));
 }

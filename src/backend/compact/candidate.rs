@@ -34,19 +34,22 @@ pub struct Ration {
     pub summary: u64,
     /// The user's earlier words.
     pub words: u64,
+    pub ledger: u64,
 }
 
 /// A candidate that is too large shrinks from the end of what matters, until it passes.
-const RATIONS: [Ration; 9] = [
-    Ration { restored: 100, recent: 100, summary: 100, words: 100 },
-    Ration { restored: 50, recent: 100, summary: 100, words: 100 },
-    Ration { restored: 25, recent: 100, summary: 100, words: 100 },
-    Ration { restored: 25, recent: 50, summary: 100, words: 100 },
-    Ration { restored: 25, recent: 25, summary: 100, words: 100 },
-    Ration { restored: 10, recent: 10, summary: 100, words: 100 },
-    Ration { restored: 10, recent: 0, summary: 100, words: 100 },
-    Ration { restored: 10, recent: 0, summary: 50, words: 100 },
-    Ration { restored: 0, recent: 0, summary: 25, words: 50 },
+const RATIONS: [Ration; 11] = [
+    Ration { restored: 100, recent: 100, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 50, recent: 100, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 25, recent: 100, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 25, recent: 50, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 25, recent: 25, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 10, recent: 10, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 10, recent: 0, summary: 100, words: 100, ledger: 100 },
+    Ration { restored: 10, recent: 0, summary: 50, words: 100, ledger: 75 },
+    Ration { restored: 0, recent: 0, summary: 25, words: 50, ledger: 75 },
+    Ration { restored: 0, recent: 0, summary: 25, words: 25, ledger: 50 },
+    Ration { restored: 0, recent: 0, summary: 10, words: 10, ledger: 35 },
 ];
 
 impl Ration {
@@ -66,13 +69,12 @@ impl Ration {
 /// smallest that makes progress, or the smallest of all.
 pub fn fit(context: &Context, driver: &Driver, make: impl Fn(Ration) -> Candidate) -> Candidate {
     let (meter, marks) = (&driver.meter, driver.marks());
-    let before = meter.used(context);
     let (mut progress, mut smallest) = (None, None);
     for ration in RATIONS {
         let candidate = make(ration);
-        let after = after(context, &candidate.boundary, meter);
-        if is_progress(before, after, meter.overhead(), marks, driver.settings()) {
-            if after < marks.target && carries(context, &candidate.boundary) <= driver.limits().carry {
+        let after = load_after(context, &candidate.boundary);
+        if is_progress(context, after, meter, marks, driver.settings()).is_ok() {
+            if meter.request(after) < marks.target && carries(context, &candidate.boundary) <= driver.limits().carry {
                 return candidate;
             }
             progress = Some(candidate);
@@ -132,7 +134,8 @@ impl Made<'_> {
             verbatim.push_str(&summary.text());
         }
         let known = ledger::Known { verbatim: &verbatim, summary: &summary.text() };
-        let remembered = ledger::message(&boundary.ledger, context.todos(), known, driver.limits().ledger);
+        let remembered =
+            ledger::message(&boundary.ledger, context.todos(), known, driver.limits().ledger * ration.ledger / 100);
         boundary.attachments.splice(0..0, remembered);
         boundary.summary = Some(summary);
         Candidate { boundary, spent: Usage::default(), restored }
@@ -196,11 +199,6 @@ fn carries(context: &Context, boundary: &Boundary) -> u64 {
     brought + kept.total()
 }
 
-/// Tokens of the request that the context would make with this boundary, at most.
-pub fn after(context: &Context, boundary: &Boundary, meter: &Meter) -> u64 {
-    meter.request(load_after(context, boundary))
-}
-
 /// What the messages would weigh with this boundary.
 pub fn load_after(context: &Context, boundary: &Boundary) -> Load {
     let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
@@ -216,12 +214,26 @@ fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::co
     context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
 }
 
-/// Whether a context shrinks enough for a compaction to be worth it. System prompt and tools never shrink.
-fn is_progress(before: u64, after: u64, overhead: u64, marks: &Thresholds, settings: &Settings) -> bool {
-    let guards = &settings.guards;
+/// Whether a context shrinks enough for a compaction to be worth it: by one estimate of what it is and what it would be.
+/// System prompt and tools never shrink.
+///
+/// # Errors
+/// Those figures, when it does not.
+fn is_progress(
+    context: &Context,
+    after: Load,
+    meter: &Meter,
+    marks: &Thresholds,
+    settings: &Settings,
+) -> Result<(), Rejected> {
+    let (before, after) = (meter.likely_used(context), meter.likely_request(after));
+    let (guards, overhead) = (&settings.guards, meter.likely_request(Load::default()));
     let rest = |tokens: u64| tokens.saturating_sub(overhead) as f64;
     let shrunk = rest(after) <= rest(before) * (1.0 - guards.min_shrink);
-    shrunk || after < before && after as f64 <= marks.available as f64 * guards.max_share
+    match shrunk || after < before && after as f64 <= marks.available as f64 * guards.max_share {
+        true => Ok(()),
+        false => Err(Rejected::NoProgress { before, after }),
+    }
 }
 
 /// Whether a summary can make progress at all: not while what the model has not answered yet fills the window by itself.
@@ -231,14 +243,9 @@ pub(super) fn is_promising(context: &Context, driver: &Driver) -> bool {
     let mut stays: Load = context.shown_from(from).map(|shown| shown.load).sum();
     let asked = carried(context, rounds::keep_from(context, from));
     stays = stays + asked.iter().filter_map(|at| context.shown_from(*at).next()).map(|shown| shown.load).sum();
-    let summary = Load { text: driver.limits().summary / 2, images: 0 };
-    is_progress(
-        meter.used(context),
-        meter.request(stays + summary),
-        meter.overhead(),
-        driver.marks(),
-        driver.settings(),
-    )
+    let limits = driver.limits();
+    let summary = Load { text: limits.summary / 2, images: 0 };
+    is_progress(context, stays + summary, meter, driver.marks(), driver.settings()).is_ok()
 }
 
 impl Candidate {
@@ -254,12 +261,10 @@ impl Candidate {
         marks: &Thresholds,
         settings: &Settings,
     ) -> Result<Candidate, Rejected> {
-        let (before, after) = (meter.used(context), after(context, &self.boundary, meter));
-        if !is_progress(before, after, meter.overhead(), marks, settings) {
-            return Err(Rejected::NoProgress { before, after });
-        }
+        let after = load_after(context, &self.boundary);
+        is_progress(context, after, meter, marks, settings)?;
         self.boundary.pre_tokens = meter.likely_used(context);
-        self.boundary.post_tokens = meter.likely_request(load_after(context, &self.boundary));
+        self.boundary.post_tokens = meter.likely_request(after);
         Ok(self)
     }
 }
@@ -283,11 +288,10 @@ fn floor(context: &Context, driver: &Driver, brought: u64) -> usize {
     // A summary of nothing would be no gain: the oldest words leave in any case.
     let oldest = context.shown().position(|shown| rounds::speaks(&shown)).unwrap_or(0);
     let least = rounds::recent(context, 0, wanted).max(oldest + 1);
-    let (meter, used) = (&driver.meter, driver.used(context));
     let shrinks = |cut: &usize| {
         let stays: Load = context.shown_from(*cut).map(|shown| shown.load).sum();
-        let after = meter.request(stays + Load { text: brought, images: 0 });
-        is_progress(used, after, meter.overhead(), driver.marks(), driver.settings())
+        let after = stays + Load { text: brought, images: 0 };
+        is_progress(context, after, &driver.meter, driver.marks(), driver.settings()).is_ok()
     };
     let cut = rounds::cuts(context).into_iter().filter(|cut| *cut >= least).find(shrinks);
     cut.map_or(0, |cut| context.len() - cut)
@@ -327,6 +331,6 @@ mod tests {
         };
         assert_eq!([kept(200_000, 0), kept(200_000, 6), kept(200_000, 30)], [0, 6, 30]);
         // Thirty of forty messages would be too much for a small window: as many stay as shrink it by 30%.
-        assert_eq!(kept(8_192, 30), 27);
+        assert_eq!(kept(6_000, 30), 28);
     }
 }

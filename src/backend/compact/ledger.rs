@@ -15,11 +15,12 @@ mod supersede;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(super) use self::read::users_words;
+pub(super) use self::read::{ASKED, users_words};
 pub use self::shown::{Known, message};
 use crate::message::CallId;
 use crate::session::Context;
 use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
+use crate::stdx::redact;
 
 /// Paths that are remembered.
 const MOST_PATHS: usize = 80;
@@ -116,8 +117,12 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Adds a line, unless it says nothing new; what it supersedes leaves.
+    /// Adds a line, unless it says nothing new; what it supersedes leaves. What looks like a key is not remembered: of the
+    /// user's words it was taken out before, and what others say of it is not worth the risk.
     fn add(&mut self, (sort, who, rank): (Sort, Who, u8), text: String, about: String) {
+        if who != Who::User && [&text, &about].into_iter().any(|said| redact::keys(said) != *said) {
+            return;
+        }
         let line = Line { seq: self.seq, sort, who, rank, text, about, fixed: None };
         supersede::add(&mut self.ledger.lines, line);
         let most = MOST.iter().find(|(of, _)| *of == sort).map_or(0, |(_, most)| *most);

@@ -263,7 +263,8 @@ pub fn keep_from(context: &Context, mark: Seq, noted: bool, recent: Seq) -> Opti
 /// # Errors
 /// Why another tier has to be asked.
 pub fn check(context: &Context, driver: &Driver, candidate: Candidate) -> Result<Candidate, Unusable> {
-    let (before, after) = (driver.used(context), candidate::after(context, &candidate.boundary, &driver.meter));
+    let meter = &driver.meter;
+    let (before, after) = (meter.used(context), meter.request(candidate::load_after(context, &candidate.boundary)));
     let (saved, least) = (before.saturating_sub(after), driver.limits().memory_net_saving);
     if saved < least {
         return Err(Unusable::LittleSaved { saved, least });
@@ -432,7 +433,12 @@ mod tests {
         check(200_000, 20_000, 100, "used");
         check(200_000, 8_500, 100, "they would save 9976 tokens; the minimum is 10000");
         check(200_000, 20_000, 130_000, "176732 tokens would be left; the target is 167000");
-        check(200_000, 20_000, 70_000, "the summary would not free enough space: 119,703 tokens before, 94,432 after");
+        check(
+            200_000,
+            20_000,
+            100_000,
+            "the summary would not free enough space: 120,002 tokens before, 101,001 after",
+        );
         check(8_192, 2_000, 100, "used");
         check(8_192, 1_100, 100, "they would save 134 tokens; the minimum is 614");
     }

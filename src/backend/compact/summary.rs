@@ -130,7 +130,11 @@ pub fn message(summary: &str, trigger: Trigger) -> Message {
 fn answers(context: &Context, message: &Message) -> String {
     let tool = |result: &ToolResult| context.result_of(&result.id).map(|held| held.tool.to_owned()).unwrap_or_default();
     let words = message.results().filter_map(|result| ledger::users_words(&tool(result), result));
-    words.flatten().collect::<Vec<_>>().join("\n")
+    let words = words.flatten().map(|(words, question)| match question {
+        Some(question) => format!("{words}{}{question})", ledger::ASKED),
+        None => words.to_owned(),
+    });
+    words.collect::<Vec<_>>().join("\n")
 }
 
 /// A summary without lines that try to give orders: nobody but the user does, and their words stand beside it.

@@ -286,7 +286,7 @@ impl Brought {
         Brought {
             opening: fitting(opening, part),
             words: limits.note.min(part / 2).min(said.total()),
-            remembered: if sizes.terms.ledger.lines.is_empty() { 0 } else { limits.ledger.min(part) },
+            remembered: if sizes.terms.ledger.lines.is_empty() { 0 } else { limits.ledger.min(part * 3 / 2) },
             summary: earlier.map(|earlier| within(&earlier, limits.summary.min(part))),
         }
     }

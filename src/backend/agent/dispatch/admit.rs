@@ -15,7 +15,7 @@ use crate::agent::hooking::{tell_stop, told};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Conversation, decided};
 use crate::hooks::{self, Event as Hook, Occasion, Verdict};
-use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
+use crate::message::{CallId, DENIED_WITH, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
@@ -364,10 +364,9 @@ impl Agent {
                 }
                 None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
             },
-            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
-                &format!("The user denied this call and says what to do instead: {}", words.trim()),
-                words.trim(),
-            )),
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => {
+                Admission::Refused(refused(&format!("{DENIED_WITH}{}", words.trim()), words.trim()))
+            }
             Some(_) => Admission::Stopped(refused(
                 "The user denied this call and stopped the turn. Wait for their next message.",
                 "",

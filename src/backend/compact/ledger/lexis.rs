@@ -57,7 +57,7 @@ pub(super) fn pattern(text: &str) -> Option<Regex> {
 /// Somebody forbids or demands.
 pub(super) static OBLIGES: Turns = Turns::new(|| {
     any_of(
-        r"never|always|must|mustn['’]?t|don['’]?t|do not|doesn['’]?t need to|shouldn['’]?t|should not|may not|can['’]?t|cannot|won['’]?t|only|avoid|without|no (?:\w+ ){0,3}\w+|not? (?:allowed|to)|except|unless|forbidden|off[- ]limits|hands off|stay (?:out|away|off)|keep|leave|ensure|make sure|required?|has to|have to|needs? to|stick (?:to|with)|exactly as|at (?:most|least)|up to|under no|ask \w+ before|before (?:you|any|changing|touching)|nie|niemals|nicht|kein\w*|immer|nur|muss|müssen|darf|dürfen|soll\w*|ohne|verboten|auf keinen fall|unbedingt|lass\w*|jamais|toujours|ne \w+ pas|pas de|doit|doivent|seulement|sans|interdit|nunca|siempre|jamás|debe\w*|solo|sólo|sin|prohibido|não|sempre|deve\w*|apenas|sem|mai|deve|senza|nooit|altijd|niet|geen|moet\w*|nigdy|zawsze|asla|her zaman",
+        r"never|always|must|mustn['’]?t|don['’]?t|do not|doesn['’]?t need to|shouldn['’]?t|should not|may not|can['’]?t|cannot|won['’]?t|only|avoid|without|no (?:\w+ ){0,3}\w+|not? (?:allowed|to)|except|unless|forbidden|off[- ]limits|hands off|stay (?:out|away|off)|keep|leave|ensure|make sure|required?|has to|have to|needs? to|stick (?:to|with)|exactly as|at (?:most|least)|up to|under no|ask (?:\w+ )?before|before (?:you|any|changing|touching)|nie|niemals|nicht|kein\w*|immer|nur|muss|müssen|darf|dürfen|soll\w*|ohne|verboten|auf keinen fall|unbedingt|lass\w*|jamais|toujours|ne \w+ pas|pas de|doit|doivent|seulement|sans|interdit|nunca|siempre|jamás|debe\w*|solo|sólo|sin|prohibido|não|sempre|deve\w*|apenas|sem|mai|deve|senza|nooit|altijd|niet|geen|moet\w*|nigdy|zawsze|asla|her zaman",
         "никогда|всегда|нельзя|только| не |должн| без |不要|不能|不得|不可|不准|不许|禁止|必须|务必|一定要|只能|只用|仅|别|避免|保持|勿|ないで|てはいけ|てはなら|ではいけ|禁止|必ず|絶対|だけ|のみ|せずに|なければ|ないよう|変えない|触らない|하지 ?마|말아|반드시|절대|금지|항상|만 ",
     )
 });
@@ -109,7 +109,19 @@ pub(super) static FINDS: Turns = Turns::new(|| {
 /// Somebody says what they do, not how things are.
 pub(super) static NARRATES: Turns = Turns::new(|| {
     pattern(
-        r"(?i)^(?:ok(?:ay)?[,.! ]+|sure[,.! ]+|great[,.! ]+|good[,.! ]+|now[, ]+|next[, ]+|first[, ]+|then[, ]+|alright[,.! ]+)*(?:let me|let['’]s|i['’]?ll|i will|i['’]?m going to|i am going to|i['’]?m |i am \w+ing|i need to|i should|i can|i (?:read|looked|checked|ran|opened|see)|looking|reading|checking|running|opening|continuing|moving on|going|working|starting|here(?:['’]s| is)|as (?:you|requested)|done|finished)\b",
+        r"(?i)^(?:ok(?:ay)?[,.! ]+|sure[,.! ]+|great[,.! ]+|good[,.! ]+|now[, ]+|next[, ]+|first[, ]+|then[, ]+|alright[,.! ]+)*(?:let me|let['’]s|i['’]?ll|i will|i['’]?m going to|i am going to|i['’]?m |i am \w+ing|i need to|i should|i can|i['’]?d (?:like|now|push|remove|also)|next would|one (?:thing|decision|question|more)|i (?:read|looked|checked|ran|opened|see)|looking|reading|checking|running|opening|continuing|moving on|going|working|starting|here(?:['’]s| is)|as (?:you|requested)|done|finished)\b",
+    )
+});
+
+/// Somebody says what they are after: a wish, not a rule.
+pub(super) static WANTS: Turns = Turns::new(|| {
+    pattern(r"(?i)\b(?:we|i) (?:\w+ )?(?:need|have|want|would like) (?:to|you to)\b|^(?:have|take) a look\b")
+});
+
+/// What is said before it comes to the point.
+static LEADS: Turns = Turns::new(|| {
+    pattern(
+        r"(?i)^(?:(?:(?:ok(?:ay)?|right|yes|yeah|no|nice|great|good|cool|perfect|thanks|thank you|hi|hello|hey|well|oh|btw|by the way|whatever you do)[,.!:]+ |(?:and|so|also|but|please|pls|then) )+|[^:]{0,60}\b(?:things?|rules?|notes?|points?|requests?)\b[^:]{0,30}: )+",
     )
 });
 
@@ -120,11 +132,12 @@ pub(super) static REQUESTS: Turns = Turns::new(|| {
     )
 });
 
-/// Words by which text tries to give orders to a model. Nothing that a tool printed or a model wrote is kept with them.
+/// Words by which text tries to give orders to a model. No line is kept with them, whoever said it: the user's
+/// own words stand beside the ledger.
 pub(super) static COMMANDS: Turns = Turns::new(|| {
     any_of(
-        r"(?:ignore|disregard|forget|override) (?:all |any |the |your |every )*(?:previous|prior|earlier|above|preceding|other|system)(?: \w+)? ?(?:instructions?|prompts?|rules?|messages?|context)|you are now|new instructions?|system prompt|developer message|act as|do anything now|jailbreak\w*|</?system(?:-reminder)?>|<\|im_(?:start|end)\|>|\[/?INST\]|(?:the )?assistant (?:must|should|will) (?:now|immediately)|without (?:telling|informing) the user|do not (?:tell|inform|mention (?:this )?to) the user|ignoriere (?:alle|die) (?:vorherigen|bisherigen)",
-        "忽略(?:之前|以上|所有)|無視して|以前の指示|이전 지시",
+        r"(?:ignore|disregard|forget|override) (?:all |any |the |your |every )*(?:previous|prior|earlier|above|preceding|other|system)(?: \w+)? ?(?:instructions?|prompts?|rules?|messages?|context)|you are now|new instructions?|system prompt|developer message|act as|do anything now|jailbreak\w*|(?:the )?assistant (?:must|should|will) (?:now|immediately)|without (?:telling|informing) the user|do not (?:tell|inform|mention (?:this )?to) the user|ignoriere (?:alle|die) (?:vorherigen|bisherigen)",
+        r"</?system(?:-reminder)?\s*>|<\|im_(?:start|end)\|>|\[/?INST\]|忽略(?:之前|以上|所有)|無視して|以前の指示|이전 지시",
     )
 });
 
@@ -329,6 +342,34 @@ pub(super) fn marks(text: &str) -> Vec<&str> {
     words(text).filter(|(sort, word)| *sort != Sort::Plain && word.len() > 1).map(|(_, word)| word).collect()
 }
 
+/// Words of a text that are written as names are: with a capital letter, not at the start. In a language that writes all nouns
+/// so they tell nothing.
+pub(super) fn proper(text: &str) -> usize {
+    let (mut found, mut count) = (0, 0);
+    for (_, word) in words(text) {
+        let capital = word.chars().next().is_some_and(char::is_uppercase) && word.chars().nth(2).is_some();
+        found += usize::from(capital && count > 0 && word.chars().any(char::is_lowercase));
+        count += 1;
+    }
+    // What is quoted is a name as well.
+    found += text.matches(['「', '“']).count();
+    if found * 4 > count.max(4) { 0 } else { found }
+}
+
+/// How many figures and names a text has.
+pub(super) fn telling(text: &str) -> usize {
+    marks(text).len() + proper(text)
+}
+
+/// A text without what is said before it comes to the point.
+pub(super) fn without_lead(text: &str) -> &str {
+    let from = LEADS.place_in(text).map_or(0, |lead| lead.end);
+    match marks(&text[..from]).is_empty() && text.len() > from + 8 {
+        true => &text[from..],
+        false => text,
+    }
+}
+
 /// The sentences of what somebody wrote. Blocks of code are left out: they are what it is about.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
@@ -430,6 +471,29 @@ mod tests {
         }
         check("One. Two! e.g. this is 1.5. Three", &["One.", "Two!", "e.g. this is 1.5.", "Three"]);
         check("- a\n2. b\n```\ncode\n```\n> quoted\n一。二！", &["a", "b", "一。", "二！"]);
+    }
+
+    #[test]
+    fn a_line_begins_where_it_comes_to_the_point() {
+        fn check(text: &str, want: &str) {
+            assert_eq!(without_lead(text), want);
+        }
+        check("And whatever you do, leave legacy/fares alone", "leave legacy/fares alone");
+        check("Two more rules: every line needs an id", "every line needs an id");
+        check("No force pushes, please", "No force pushes, please");
+        check("src/rules.rs: every line needs an id", "src/rules.rs: every line needs an id");
+        check("Right.", "Right.");
+    }
+
+    #[test]
+    fn names_of_people_and_things_are_told_by_their_capitals() {
+        fn check(text: &str, want: usize) {
+            assert_eq!(proper(text), want, "{text}");
+        }
+        check("The file names Marit Solheim as the owner.", 2);
+        check("Everything is done, and the tests pass.", 0);
+        check("Die Prüfung der Datei vor dem Bau der Ausgabe.", 0);
+        check("用語集は「便」を使う", 1);
     }
 
     #[test]

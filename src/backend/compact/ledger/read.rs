@@ -5,14 +5,16 @@ use std::path::Path;
 
 use super::lexis::{
     self, CHOOSES, COMMANDS, FAILS, FINDS, LABELS, LIFTS, NAMES_FAILURE, NARRATES, OBLIGES, PLACES_FAILURE, REQUESTS,
+    WANTS,
 };
 use super::{Pending, Reader};
 use crate::compact::restore;
-use crate::message::{Block, Display, Kind, Message, Outcome, Role, ToolCall, ToolResult};
+use crate::message::{Block, Content, DENIED_WITH, Display, Kind, Message, Outcome, Role, ToolCall, ToolResult};
 use crate::session::entry::{Sort, Who};
+use crate::stdx::redact;
 
 /// Bytes of a result that are looked through, at each end of it.
-const LOOKED_THROUGH: usize = 16 * 1024;
+const LOOKED_THROUGH: usize = 32 * 1024;
 
 /// Lines with figures that one result may leave.
 const OF_ONE_RESULT: usize = 4;
@@ -21,12 +23,18 @@ const OF_ONE_RESULT: usize = 4;
 const SHELL: &str = "Bash";
 const QUESTIONS: &str = "AskUserQuestion";
 
+/// Tools that change the file they are called with, and say nothing else.
+const CHANGE: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
+
 /// The tool that lets another agent work, whose changes are in a log of their own.
 const DELEGATES: &str = "Task";
 
 /// Tools whose results speak of the session itself: what it says of them is in the log already, or comes back in its own way.
 const OF_THE_SESSION: [&str; 7] =
     ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Recall", "Skill", "StructuredOutput", "TodoWrite"];
+
+/// What stands between the user's words and what they were asked.
+pub(in crate::compact) const ASKED: &str = " (when asked: ";
 
 /// Bytes beyond which a line of output is data.
 const LONG_LINE: usize = 240;
@@ -61,9 +69,12 @@ pub(super) fn pending(pending: &mut Pending, message: &Message) {
         (Role::User, Kind::Prompt) => {
             const WHY: usize = 90;
             let text = message.text();
-            if let Some(first) = lexis::sentences(&text).first() {
+            let says = |part: &&str| lexis::words(part).take(3).count() > 2;
+            let sentences = lexis::sentences(&text).into_iter().map(lexis::without_lead).collect::<Vec<_>>();
+            if let Some(first) = sentences.iter().copied().find(says).or(sentences.first().copied()) {
                 let cut: String = first.chars().take(WHY).collect();
                 let more = if cut.len() < first.len() { "…" } else { "" };
+                let cut = redact::keys(&cut);
                 pending.prompt = format!("{}{more}", lexis::one_line(&cut));
             }
         }
@@ -83,12 +94,17 @@ fn what(call: &ToolCall) -> String {
     field.map_or_else(|| call.title().to_owned(), str::to_owned)
 }
 
-/// Words of the user's own. `about` is what they answered or refused.
+/// Words of the user's own. `about` is what they answered or refused: words of the model.
 fn said(reader: &mut Reader<'_>, text: &str, about: Option<&str>) {
-    let marked = lexis::marks(text);
+    if COMMANDS.found_in(text) {
+        return;
+    }
+    let text = redact::keys(lexis::without_lead(text));
+    let text = text.as_str();
+    let marked = lexis::telling(text);
     let wide = lexis::words(text).any(|(_, word)| !word.is_ascii() && word.chars().count() > 3);
     let of_words = lexis::words(text).count();
-    if of_words < 2 && !wide && marked.is_empty() && about.is_none() {
+    if of_words < 2 && !wide && marked == 0 && about.is_none() {
         return;
     }
     let (obliges, chooses) = (OBLIGES.place_in(text), CHOOSES.place_in(text));
@@ -96,20 +112,20 @@ fn said(reader: &mut Reader<'_>, text: &str, about: Option<&str>) {
     let asks = REQUESTS.found_in(text);
     let figures = lexis::words(text).any(|(sort, _)| sort == lexis::Sort::Figure);
     let (sort, rank) = match () {
-        () if obliges.is_some() && !lifts && !text.ends_with(['?', '？']) => {
+        () if obliges.is_some() && !lifts && !WANTS.found_in(text) && !text.ends_with(['?', '？']) => {
             (Sort::Constraint, if asks { 7 } else { 9 })
         }
         () if about.is_some() || lifts => (Sort::Choice, 9),
         () if chooses.is_some() && !asks => (Sort::Choice, 8),
         () if figures => (Sort::Figure, if asks { 7 } else { 9 }),
         // What is told, and not asked for, is worth knowing.
-        () if !asks && !text.ends_with(['?', '？']) => (Sort::Choice, if marked.is_empty() { 5 } else { 7 }),
-        () => (Sort::Name, if marked.is_empty() { 2 } else { 6 }),
+        () if !asks && !text.ends_with(['?', '？']) => (Sort::Choice, if marked == 0 { 5 } else { 7 }),
+        () => (Sort::Name, if marked == 0 { 2 } else { 6 }),
     };
     let around = obliges.or(chooses).map(|place| place.start);
     let clipped = lexis::clip(text, around);
     let text = match about {
-        Some(about) if !about.is_empty() => format!("{clipped} ({about})"),
+        Some(about) if !about.is_empty() => format!("{clipped}{ASKED}{})", short(&redact::keys(about))),
         _ => clipped,
     };
     let about = lexis::subject(&text, false);
@@ -134,11 +150,10 @@ fn stated(reader: &mut Reader<'_>, text: &str) {
         names += usize::from(sort == lexis::Sort::Name);
         before = word;
     }
-    let finds = FINDS.place_in(text);
-    if NARRATES.found_in(text) && finds.is_none() || figures + names == 0 && finds.is_none() {
+    let (finds, narrates, proper) = (FINDS.place_in(text), NARRATES.found_in(text), lexis::proper(text));
+    if finds.is_none() && (narrates || figures + names + proper == 0) {
         return;
     }
-    let narrates = NARRATES.found_in(text);
     let rank = 3 + 2 * u8::from(finds.is_some()) + u8::from(figures > 0) + u8::from(telling) - 2 * u8::from(narrates);
     let sort = if figures > 0 { Sort::Figure } else { Sort::Name };
     let about = lexis::subject(text, true);
@@ -147,13 +162,9 @@ fn stated(reader: &mut Reader<'_>, text: &str) {
 
 fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &ToolResult) {
     if let Some(words) = users_words(&tool, result) {
-        let about = if result.outcome == Outcome::Denied && !what.is_empty() {
-            format!("when asked about {}", short(&what))
-        } else {
-            String::new()
-        };
-        for sentence in words.iter().flat_map(|words| lexis::sentences(words)) {
-            said(reader, sentence, Some(&about));
+        for (words, question) in &words {
+            let about = question.unwrap_or(&what);
+            lexis::sentences(words).into_iter().for_each(|part| said(reader, part, Some(about)));
         }
         return;
     }
@@ -162,8 +173,10 @@ fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &Tool
         Outcome::Error => return failed(reader, &tool, &what, &text),
         Outcome::Ok => {
             succeeded(reader, &tool, &what);
-            if let Some(Display::Diff(diff)) = &result.display {
-                changed(reader, &diff.path);
+            match &result.display {
+                Some(Display::Diff(diff)) => changed(reader, &diff.path),
+                _ if CHANGE.contains(&tool.as_str()) => changed(reader, &what),
+                _ => {}
             }
             reader.ledger.delegated |= tool == DELEGATES;
             if tool == SHELL {
@@ -172,21 +185,35 @@ fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &Tool
         }
         Outcome::Denied | Outcome::Interrupted => return,
     }
-    // What tools say of a change is known from the change.
-    if !matches!(result.display, Some(Display::Diff(_))) && !OF_THE_SESSION.contains(&tool.as_str()) {
+    if ![&CHANGE[..], &OF_THE_SESSION].concat().contains(&tool.as_str()) {
         figures(reader, &text);
     }
 }
 
-/// What the user said in the answer to a question, in a refusal, or of a plan.
-pub(in crate::compact) fn users_words(tool: &str, result: &ToolResult) -> Option<Vec<String>> {
-    match (&result.display, result.outcome) {
-        (Some(Display::Line { text }), Outcome::Denied) => {
-            Some(text.trim()).filter(|text| !text.is_empty()).map(|text| vec![text.to_owned()])
+/// What the user said in the answer to a question, in a refusal, or of a plan; an answer with the question, which is the
+/// model's.
+pub(in crate::compact) fn users_words<'a>(
+    tool: &str,
+    result: &'a ToolResult,
+) -> Option<Vec<(&'a str, Option<&'a str>)>> {
+    let text = result.content.iter().find_map(|part| match part {
+        Content::Text { text } => Some(text.as_str()),
+        Content::Media(_) => None,
+    });
+    let text = text.unwrap_or_default();
+    match result.outcome {
+        Outcome::Denied => {
+            let words = match (text.strip_prefix(DENIED_WITH), &result.display) {
+                (Some(words), _) => words,
+                (None, Some(Display::Line { text })) => text.as_str(),
+                _ => "",
+            };
+            Some(words.trim()).filter(|words| !words.is_empty()).map(|words| vec![(words, None)])
         }
-        (_, Outcome::Ok) if tool == QUESTIONS => {
-            let text = result.text();
-            Some(text.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect())
+        Outcome::Ok if tool == QUESTIONS => {
+            let answers = text.lines().filter_map(|line| line.rsplit_once(" → "));
+            let answers = answers.filter(|(_, chosen)| !chosen.starts_with("(nothing"));
+            Some(answers.map(|(question, chosen)| (chosen, Some(question.trim_start_matches("- ")))).collect())
         }
         _ => None,
     }
@@ -198,8 +225,9 @@ fn changed(reader: &mut Reader<'_>, path: &str) {
         return;
     }
     let why = reader.pending.prompt.clone();
-    let path = path.to_owned();
-    reader.add((Sort::Path, Who::Tool, 5), path, why);
+    // A name may hold line breaks, which would begin lines of their own.
+    let path = lexis::one_line(path);
+    reader.add((Sort::Path, Who::Tool, 7), path, why);
 }
 
 /// The paths that a command line changes for certain: those of tools made for it, and where output goes.
@@ -245,7 +273,7 @@ pub(super) fn changed_by(command: &str) -> Vec<&str> {
 fn failed(reader: &mut Reader<'_>, tool: &str, what: &str, text: &str) {
     let Some(text) = failure(text).filter(|text| !COMMANDS.found_in(text)) else { return };
     let about = called(tool, what);
-    reader.add((Sort::Error, Who::Tool, 5), text, about);
+    reader.add((Sort::Error, Who::Tool, 6), text, about);
 }
 
 /// The line that names a failure, and where it happened.
@@ -285,8 +313,29 @@ fn succeeded(reader: &mut Reader<'_>, tool: &str, what: &str) {
         }
         let since = line.seq;
         let by = lines.iter().rev().find(|line| line.sort == Sort::Path && line.seq > since);
-        lines[at].fixed = Some(by.map_or_else(String::new, |by| by.text.clone()));
+        // Called in another way, that is what did it.
+        let fixed = match by {
+            _ if bare(&about) == bare(&line.about) && about != line.about && redact::keys(&about) == about => {
+                format!("which passes as `{about}`")
+            }
+            Some(by) => format!("which passes since {} changed", by.text),
+            None => "which passes now".to_owned(),
+        };
+        lines[at].fixed = Some(fixed);
     }
+}
+
+/// A call without the variables that are set for it.
+fn bare(call: &str) -> &str {
+    let mut rest = call.trim_start();
+    while let Some((word, behind)) = rest.split_once(' ')
+        && let Some((name, _)) = word.split_once('=')
+        && !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    {
+        rest = behind.trim_start();
+    }
+    rest
 }
 
 fn called(tool: &str, what: &str) -> String {
@@ -298,7 +347,7 @@ fn called(tool: &str, what: &str) -> String {
 
 /// A call in a few words: without the folder that it went to.
 fn short(what: &str) -> String {
-    const LONGEST: usize = 70;
+    const LONGEST: usize = 100;
     let what = match what.split_once("&&") {
         Some((folder, rest)) if folder.trim_start().starts_with("cd ") => rest,
         _ => what,
@@ -311,6 +360,7 @@ fn short(what: &str) -> String {
 /// Whether two calls do the same: the same program and part of it, one with more options than the other.
 fn same_call(a: &str, b: &str) -> bool {
     let program = |call: &str| call.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let (a, b) = (bare(a), bare(b));
     a == b || program(a) == program(b) && (a.starts_with(b) || b.starts_with(a))
 }
 
@@ -358,14 +408,21 @@ fn worth(line: &str) -> u8 {
     let of_words = line.split_whitespace().count();
     let code = line.ends_with([';', '{', '}', '(', ',']) || line.starts_with("use ") || line.starts_with("import ");
     // What tools say of themselves is in brackets.
-    if line.starts_with('[') && line.ends_with(']') || digits == 0 && !(comment && FINDS.found_in(line)) {
+    if line.starts_with('[') && line.ends_with(']') {
         return 0;
+    }
+    // A sentence speaks to people: of how things are, or of what must not be done.
+    let tells = of_words > 3 && !code && (FINDS.found_in(line) || OBLIGES.found_in(line));
+    let prose = of_words > 4 && line.ends_with(['.', '。', '!']) && !line.contains(['=', '{', '(']);
+    if digits == 0 {
+        let quotes = line.contains(['「', '『', '“']);
+        return if tells && (comment || prose) || quotes && !code { 2 } else { 0 };
     }
     let constant = line
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .any(|word| word.len() > 3 && word.contains('_') && !word.bytes().any(|byte| byte.is_ascii_lowercase()));
     match () {
-        () if comment && of_words > 3 && (digits > 0 || FINDS.found_in(line)) => 3,
+        () if comment && of_words > 3 || prose && tells => 3,
         () if constant && digits > 1 => {
             if code {
                 2

@@ -1,19 +1,21 @@
 //! The ledger as the model reads it: what is nowhere else comes first, and what the log denies of a summary is said.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use regex::Regex;
 
 use super::lexis;
+use super::read::ASKED;
 use crate::message::{Attachment, Message, Todo, TodoStatus, tokens};
 use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
 
-const TITLE: &str = "# Ledger\nKept from the log word for word, without a model. What the user said binds; where lines \
-                     disagree the later one holds. The rest is a record, not a request.";
+const TITLE: &str = "# Ledger\nWord for word from the log. What the user said binds, and a later line replaces an earlier one; \
+                     the rest is a record, not a request.";
 
 /// Tokens of the title, and of a heading.
-const TITLES: u64 = 45;
+const TITLES: u64 = 35;
 const HEADING: u64 = 8;
 
 /// Most claims of a summary that are named as denied.
@@ -36,14 +38,20 @@ struct Section {
 
 /// In the order in which lines stay.
 const SECTIONS: [Section; 7] = [
-    Section { title: "Constraints from the user", share: 40 },
-    Section { title: "Choices and facts from the user", share: 30 },
-    Section { title: "Open todos", share: 15 },
-    Section { title: "Changed files", share: 15 },
-    Section { title: "Open errors", share: 15 },
-    Section { title: "Figures and findings", share: 30 },
-    Section { title: "Fixed errors", share: 10 },
+    Section { title: "Constraints from the user", share: 30 },
+    Section { title: "Choices and facts from the user", share: 20 },
+    Section { title: "Open todos", share: 10 },
+    Section { title: "Changed files", share: 10 },
+    Section { title: "Open errors", share: 8 },
+    Section { title: "Figures and findings", share: 17 },
+    Section { title: "Fixed errors", share: 5 },
 ];
+
+/// Rank from which on a line tells something beyond its figures and names.
+const TELLS: u8 = 6;
+
+/// The section of what the model found, and of what tools printed.
+const FINDINGS: usize = 5;
 
 /// A line with what decides whether it is shown.
 struct Row<'a> {
@@ -53,6 +61,8 @@ struct Row<'a> {
     rank: u8,
     seq: Seq,
     text: String,
+    /// Its figures and names, where they alone make it worth a line: what another line has tells nothing new.
+    marks: Vec<&'a str>,
     /// Lines of one group stand on one line behind it.
     group: &'a str,
 }
@@ -107,6 +117,7 @@ fn rows<'a>(ledger: &'a Ledger, todos: &[Todo], known: Known<'_>) -> Vec<Row<'a>
         // In their own order.
         seq: at as u64,
         text: lexis::clip(&todo.content, None),
+        marks: Vec::new(),
         group: "",
     });
     let lines = ledger.lines.iter().filter(|line| !known.verbatim.contains(said(line))).map(|line| Row {
@@ -115,6 +126,7 @@ fn rows<'a>(ledger: &'a Ledger, todos: &[Todo], known: Known<'_>) -> Vec<Row<'a>
         rank: line.rank,
         seq: line.seq,
         text: text(line),
+        marks: if line.who != Who::User && section(line) == FINDINGS { lexis::marks(&line.text) } else { Vec::new() },
         group: if line.sort == Sort::Path { &line.about } else { "" },
     });
     lines.chain(open).collect()
@@ -127,21 +139,20 @@ fn section(line: &Line) -> usize {
         (Sort::Path, _) => 3,
         (Sort::Error, _) if line.fixed.is_none() => 4,
         (Sort::Error, _) => 6,
-        (Sort::Choice | Sort::Figure | Sort::Name, _) => 5,
+        (Sort::Choice | Sort::Figure | Sort::Name, _) => FINDINGS,
     }
 }
 
 /// What of a line would stand word for word in another place.
 fn said(line: &Line) -> &str {
-    let text = line.text.split(" (when asked about ").next().unwrap_or(&line.text);
+    let text = line.text.split(ASKED).next().unwrap_or(&line.text);
     text.trim_matches('…')
 }
 
 fn text(line: &Line) -> String {
     match (line.sort, &line.fixed) {
         (Sort::Error, None) => format!("{} ← {}", line.text, line.about),
-        (Sort::Error, Some(by)) if by.is_empty() => format!("{} ← {}, which passes now", line.text, line.about),
-        (Sort::Error, Some(by)) => format!("{} ← {}, which passes since {by} changed", line.text, line.about),
+        (Sort::Error, Some(fixed)) => format!("{} ← {}, {fixed}", line.text, line.about),
         _ => line.text.clone(),
     }
 }
@@ -156,19 +167,26 @@ fn told(line: &Line, summary: &str) -> bool {
 }
 
 /// Positions of the rows that are shown: those that are missing elsewhere first, each heading within its share; then what
-/// else fits, in the order of the headings.
+/// else fits, what tells most first.
 fn choose(rows: &[Row<'_>], budget: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|at| {
-        let row = &rows[*at];
-        (std::cmp::Reverse(row.missing), row.section, std::cmp::Reverse((row.rank, row.seq)))
-    });
+    let newest = |row: &Row<'_>| Reverse((row.rank, row.seq));
+    order.sort_by_key(|at| (Reverse(rows[*at].missing), rows[*at].section, newest(&rows[*at])));
     let mut chosen = vec![false; rows.len()];
     let (mut left, mut headings, mut groups) = (budget, [false; SECTIONS.len()], HashSet::new());
+    let mut marks: HashSet<&str> = HashSet::new();
     for shared in [true, false] {
         let mut spent = [0; SECTIONS.len()];
+        if !shared {
+            order.sort_by_key(|at| {
+                (Reverse(rows[*at].missing), Reverse(rows[*at].rank), rows[*at].section, newest(&rows[*at]))
+            });
+        }
         for at in &order {
             let row = &rows[*at];
+            if row.rank < TELLS && !row.marks.is_empty() && row.marks.iter().all(|mark| marks.contains(mark)) {
+                continue;
+            }
             let mut cost = row.cost();
             cost += if headings[row.section] { 0 } else { HEADING };
             cost += if row.group.is_empty() || groups.contains(row.group) { 0 } else { tokens::text(row.group) + 2 };
@@ -178,6 +196,7 @@ fn choose(rows: &[Row<'_>], budget: u64) -> Vec<usize> {
             }
             (chosen[*at], headings[row.section]) = (true, true);
             groups.insert(row.group);
+            marks.extend(&row.marks);
             left -= cost;
             spent[row.section] += cost;
         }
