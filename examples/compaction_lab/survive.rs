@@ -72,7 +72,8 @@ pub(crate) struct Left {
     pub(crate) reachable: usize,
     /// Claims of a bad writer that stand in the next request.
     pub(crate) false_claims: usize,
-    /// Messages of the next request, by estimate; system prompt and tools come on top.
+    /// Messages of the next request, by estimate. On top come system prompt, tools, and results that the model has not
+    /// seen: no compaction takes those.
     pub(crate) tokens: u64,
     /// The whole request as the provider counts it.
     pub(crate) request: u64,
@@ -240,8 +241,6 @@ impl Play<'_> {
         };
         let (prices, cold) = (cache.prices, cache.is_cold());
         let done = desk.prepare(&mut Around { prices, cold, found: &found, write: &mut write });
-            eprintln!("{done:?}");
-        }
         let made = done.iter().filter(|did| matches!(did, Did::Summarized { .. } | Did::Trimmed { .. })).count() as u64;
         self.compactions += made;
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
@@ -282,8 +281,15 @@ impl Play<'_> {
         let log = self.log();
         let stands = |words: &[String]| sent.iter().any(|text| together(text, words).is_some());
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
+        let loads = || context.shown().rev();
+        let all: Load = loads().map(|shown| shown.load).sum();
+        let unread: Load = loads()
+            .take_while(|shown| shown.message.kind != Kind::Reply)
+            .filter(|shown| shown.message.kind == Kind::ToolResult)
+            .map(|shown| shown.load)
+            .sum();
         let mut left = Left {
-            tokens: context.shown().map(|shown| shown.load).sum::<Load>().total(),
+            tokens: (all - unread).total(),
             request: same + fresh,
             compactions: self.compactions,
             dollars: self.dollars,

@@ -158,9 +158,6 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// How the result of a call begins that the user denied with a remark; the remark follows.
-pub const DENIED_WITH: &str = "The user denied this call and says what to do instead: ";
-
 /// The one answer to a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {

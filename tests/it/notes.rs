@@ -98,11 +98,6 @@ async fn noted() -> Ran {
 async fn notes_outlive_the_process() {
     let run = Harness::after(noted().await).set("compact = { keep_recent_tokens = 0 }").prompt("/compact").run().await;
     assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
-    let millis = run.events.iter().find_map(|event| match event {
-        Event::Compaction(Compaction::Completed { receipt, .. }) => Some(receipt.millis),
-        _ => None,
-    });
-    assert!(millis < Some(50), "{millis:?}");
 }
 
 #[tokio::test]

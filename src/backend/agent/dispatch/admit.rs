@@ -15,11 +15,11 @@ use crate::agent::hooking::{tell_stop, told};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Conversation, decided};
 use crate::hooks::{self, Event as Hook, Occasion, Verdict};
-use crate::message::{CallId, DENIED_WITH, Display, FileDiff, Outcome, ToolCall, ToolResult};
+use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, Question};
 use crate::session;
-use crate::session::entry::{Decider, Lasts};
+use crate::session::entry::{DENIED_WITH, Decider, Lasts};
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {

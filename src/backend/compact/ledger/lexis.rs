@@ -132,8 +132,8 @@ pub(super) static REQUESTS: Turns = Turns::new(|| {
     )
 });
 
-/// Words by which text tries to give orders to a model. No line is kept with them, whoever said it: the user's
-/// own words stand beside the ledger.
+/// Words by which text tries to give orders to a model. No line with them is kept, no matter who said it: the
+/// user's own words are next to the ledger anyway.
 pub(super) static COMMANDS: Turns = Turns::new(|| {
     any_of(
         r"(?:ignore|disregard|forget|override) (?:all |any |the |your |every )*(?:previous|prior|earlier|above|preceding|other|system)(?: \w+)? ?(?:instructions?|prompts?|rules?|messages?|context)|you are now|new instructions?|system prompt|developer message|act as|do anything now|jailbreak\w*|(?:the )?assistant (?:must|should|will) (?:now|immediately)|without (?:telling|informing) the user|do not (?:tell|inform|mention (?:this )?to) the user|ignoriere (?:alle|die) (?:vorherigen|bisherigen)",

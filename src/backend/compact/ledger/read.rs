@@ -9,8 +9,8 @@ use super::lexis::{
 };
 use super::{Pending, Reader};
 use crate::compact::restore;
-use crate::message::{Block, Content, DENIED_WITH, Display, Kind, Message, Outcome, Role, ToolCall, ToolResult};
-use crate::session::entry::{Sort, Who};
+use crate::message::{Block, Content, Display, Kind, Message, Outcome, Role, ToolCall, ToolResult};
+use crate::session::entry::{DENIED_WITH, Sort, Who};
 use crate::stdx::redact;
 
 /// Bytes of a result that are looked through, at each end of it.
@@ -33,7 +33,7 @@ const DELEGATES: &str = "Task";
 const OF_THE_SESSION: [&str; 7] =
     ["AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "Recall", "Skill", "StructuredOutput", "TodoWrite"];
 
-/// What stands between the user's words and what they were asked.
+/// Separates the user's words from what they were asked.
 pub(in crate::compact) const ASKED: &str = " (when asked: ";
 
 /// Bytes beyond which a line of output is data.

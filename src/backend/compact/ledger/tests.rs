@@ -11,10 +11,10 @@ use crate::compact::fixture::{Talk, driver};
 use crate::compact::{Driver, Ration, restore, summary};
 use crate::message::tokens::{self, Load};
 use crate::message::{
-    Block, DENIED_WITH, Display, Effect, FileDiff, Kind, Message, Outcome, Todo, TodoStatus, ToolCall, ToolResult,
+    Block, Display, Effect, FileDiff, Kind, Message, Outcome, Todo, TodoStatus, ToolCall, ToolResult,
 };
 use crate::protocol::Trigger;
-use crate::session::entry::EntryKind;
+use crate::session::entry::{DENIED_WITH, EntryKind};
 
 /// A long session with facts in it, and a window that it has to fit.
 struct Play {
