@@ -21,6 +21,9 @@ pub const TIER: &str = "session_memory";
 /// What the notes begin as.
 pub const TEMPLATE: &str = include_str!("../../../assets/prompts/notes.md");
 
+/// An update waits until one part in so many of the conversation is not covered.
+const UPDATES: u64 = 3;
+
 /// What asks for an update of the notes.
 const INSTRUCTION: &str = include_str!("../../../assets/prompts/memory.md");
 
@@ -220,7 +223,8 @@ pub fn since(context: &Context, meter: &Meter, seq: Seq) -> Since {
     Since { tokens: meter.of(load), calls }
 }
 
-/// Whether to update the notes now; `since` is `None` if they cover nothing yet.
+/// Whether to update the notes now; `since` is `None` if they cover nothing yet. Each update reads the whole conversation, so
+/// they come further apart as it grows: all together cost about three summaries, whatever the window.
 pub fn due(used: u64, since: Option<Since>, pause: Pause, marks: &Thresholds, settings: &Settings) -> bool {
     let memory = &settings.session_memory;
     match since {
@@ -229,7 +233,8 @@ pub fn due(used: u64, since: Option<Since>, pause: Pause, marks: &Thresholds, se
             used >= share(memory.first_tokens, marks).max(part.min(memory.start_tokens))
         }
         Some(Since { tokens, calls }) => {
-            tokens >= share(memory.update_tokens, marks) && (pause == Pause::Reply || calls >= memory.update_tool_calls)
+            let enough = share(memory.update_tokens, marks).max(used / UPDATES);
+            tokens >= enough && (pause == Pause::Reply || calls >= memory.update_tool_calls)
         }
     }
 }
@@ -300,10 +305,22 @@ mod tests {
         // The windows of small models: a quarter of all that is available is enough.
         check(8_192, 1_500, None, Reply, false);
         check(8_192, 1_600, None, Reply, true);
-        check(200_000, 60_000, Some((4_999, 30)), Reply, false);
-        check(200_000, 60_000, Some((5_000, 0)), Reply, true);
-        check(200_000, 60_000, Some((5_000, 9)), Round, false);
-        check(200_000, 60_000, Some((5_000, 10)), Round, true);
+        check(200_000, 15_000, Some((4_999, 30)), Reply, false);
+        check(200_000, 15_000, Some((5_000, 0)), Reply, true);
+        check(200_000, 60_000, Some((19_999, 30)), Reply, false);
+        check(200_000, 60_000, Some((20_000, 0)), Reply, true);
+        check(200_000, 60_000, Some((20_000, 9)), Round, false);
+        check(200_000, 60_000, Some((20_000, 10)), Round, true);
+        // 190 of them would be written until a window of a million is full, and cost a hundred summaries.
+        let large = driver(1_000_000, |_| {});
+        let (mut updates, mut noted, mut read) = (0, None, 0);
+        for used in (0..large.marks().target).step_by(1_000) {
+            let since = noted.map(|noted| Since { tokens: used - noted, calls: 10 });
+            if due(used, since, Reply, large.marks(), large.settings()) {
+                (updates, noted, read) = (updates + 1, Some(used), read + used);
+            }
+        }
+        assert!(updates <= 12 && read <= 3 * large.marks().target, "{updates} {read}");
         let early = driver(200_000, |settings| settings.session_memory.extraction_start_fraction = 0.0);
         assert!(due(5_000, None, Reply, early.marks(), early.settings()));
         assert!(!due(4_999, None, Reply, early.marks(), early.settings()));
