@@ -1,5 +1,6 @@
 //! `cocode find`: words in all sessions.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,8 +9,8 @@ use serde_json::json;
 
 use super::Here;
 use crate::session::index::{self, Summary};
-use crate::session::recall::{self, Hit, Terms};
-use crate::stdx::ansi::visible;
+use crate::session::recall::{self, Hit, Place, Terms};
+use crate::stdx::ansi::{self, visible};
 use crate::stdx::git;
 
 /// Most places that are printed.
@@ -70,23 +71,30 @@ pub(super) fn run(find: &Find, here: Here<'_>, out: &mut dyn Write, err: &mut dy
     if hits.is_empty() {
         return writeln!(err, "nothing found").map(|()| 1);
     }
-    for hit in &hits {
-        if find.json {
-            writeln!(out, "{}", to_json(hit))?;
-        } else {
-            writeln!(out, "{}", to_text(hit, now))?;
+    if find.json {
+        for hit in &hits {
+            writeln!(out, "{}", ansi::json(&to_json(hit)))?;
+        }
+        return Ok(0);
+    }
+    // Each session once, where its best place is.
+    let mut told = HashSet::new();
+    for Hit { session, .. } in &hits {
+        if told.insert(&session.id) {
+            let when = index::ago(now, UNIX_EPOCH + Duration::from_millis(session.changed_ms));
+            let title = session.title.as_deref().unwrap_or("untitled");
+            writeln!(out, "{}", visible(&format!("{}  {when}  {title}  {}", session.id, session.cwd.display())))?;
+            for Hit { place, .. } in hits.iter().filter(|hit| hit.session.id == session.id) {
+                writeln!(out, "{}", visible(&to_text(place)))?;
+            }
         }
     }
     Ok(0)
 }
 
-fn to_text(Hit { session, place }: &Hit, now: SystemTime) -> String {
-    let when = index::ago(now, UNIX_EPOCH + Duration::from_millis(session.changed_ms));
-    let title = session.title.as_deref().unwrap_or("untitled");
+fn to_text(place: &Place) -> String {
     let tool = place.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
-    let head = format!("{}  {when}  {title}  {}", session.id, session.cwd.display());
-    let line = format!("    turn {} {}{tool}: {}", place.turn, place.kind.name(), place.excerpt);
-    format!("{}\n{}", visible(&head), visible(&line))
+    format!("    turn {} {}{tool}: {}", place.turn, place.kind.name(), place.excerpt)
 }
 
 fn to_json(Hit { session, place }: &Hit) -> serde_json::Value {

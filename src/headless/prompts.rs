@@ -135,7 +135,7 @@ impl Run<'_> {
                 return self.wrong(&format!("images only go with messages, not with /{}", command.name));
             }
             Parsed::Command { command, .. } if command.needs_terminal() => {
-                return self.wrong(&format!("/{} needs a terminal", command.name));
+                return self.wrong(&command.wants_terminal());
             }
             Parsed::Command { command, args } => Op::Command { name: command.name.clone(), args: args.to_owned() },
             Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),

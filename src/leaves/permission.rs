@@ -151,7 +151,7 @@ pub enum Access {
     Fetch { url: String },
     /// Asks a search engine.
     WebSearch,
-    /// Reads what was said in earlier sessions of the project (Recall).
+    /// Reads what was said in earlier sessions of the project: `Recall(earlier)`.
     Sessions,
     /// Launches a sub-agent, whose calls are judged one by one. `read_only`: it can change nothing.
     Agent { kind: String, read_only: bool },
@@ -168,6 +168,11 @@ impl Access {
             Access::Read { path } | Access::Search { root: path } | Access::Write { path } => Some(path),
             _ => None,
         }
+    }
+
+    /// Whether what the user allows of it holds for the session at most.
+    pub fn session_only(&self) -> bool {
+        matches!(self, Access::Sessions)
     }
 
     /// The same, links followed. Taken before the decision: the call goes there or nowhere.

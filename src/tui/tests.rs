@@ -205,6 +205,7 @@ fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
         reasons: vec!["npm is not known to be read-only".into()],
         suggestions: suggestions.iter().map(|rule| (*rule).into()).collect(),
         all_edits: false,
+        session_only: false,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })
 }

@@ -245,6 +245,22 @@ async fn all_edits_are_accepted_by_one_answer_and_nothing_else_is() {
     }
 }
 
+#[tokio::test]
+async fn earlier_sessions_are_allowed_for_one_session_at_most() {
+    let call = "tool: {name: Recall, input: {query: parser, earlier: true}}";
+    let rules = vec!["Recall(earlier)".to_owned()];
+    let ran = Harness::new()
+        .mode(Mode::Default)
+        .script(&format!("- reply: [{call}]\n- reply: [{call}]\n- reply: [text: Done.]\n"))
+        .answer(Answer::Always { rules, scope: GrantScope::User })
+        .prompt("go")
+        .run()
+        .await;
+    let trace = ran.trace();
+    assert_eq!(trace.matches("\nask ").count(), 1, "{trace}");
+    assert!(trace.contains("✓ you allowed for this session: Recall(earlier)"), "{trace}");
+}
+
 #[test]
 fn shift_tab_in_an_edit_lets_all_edits_run() {
     for size in SIZES {

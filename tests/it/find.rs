@@ -23,7 +23,9 @@ fn the_command_prints_places_as_text_and_json() {
         (vec!["find", "otters", "--repo", "--since", "2d"], 0, "    turn 1 prompt: Otters swim in the harbor\n"),
         (vec!["find", "abcdef123"], 1, "nothing found\n"),
         (vec!["find", "walrus"], 1, "nothing found\n"),
-        (vec!["find", "/(/"], 2, "error: The regular expression is invalid"),
+        (vec!["find", "/(/"], 2, "error: the regular expression is invalid: unclosed group\n"),
+        (vec!["find", ""], 2, "error: nothing to look for: type a word\n"),
+        (vec!["-p", "/find otters"], 2, "/find needs a terminal: `cocode find words` prints the same"),
         (vec!["find", "otters", "--since", "soon"], 2, "`soon` is not an age such as 12h, 30d or 8w"),
     ] {
         let ran = program.run(&args);
@@ -33,6 +35,12 @@ fn the_command_prints_places_as_text_and_json() {
     let ran = program.run(&["find", "--json", "heron"]);
     let place: serde_json::Value = serde_json::from_str(ran.out.lines().next().unwrap()).unwrap();
     assert_eq!((&place["kind"], &place["turn"]), (&"prompt".into(), &1.into()), "{place}");
+    // A session is named once, before all of its places.
+    let script = program.script("one.yaml", "- reply: [text: Good.]\n");
+    assert_eq!(program.run(&["-c", "-p", "The heron is back", "--offline-script", &script]).code, Some(0));
+    let ran = program.run(&["find", "heron", "otters"]);
+    let (places, heads): (Vec<&str>, Vec<&str>) = ran.out.lines().partition(|line| line.starts_with("    "));
+    assert_eq!((places.len(), heads.len()), (3, 2), "{}", ran.out);
 }
 
 #[test]

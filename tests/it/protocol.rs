@@ -85,6 +85,7 @@ fn questions() -> Vec<Question> {
             reasons: vec!["why".into()],
             suggestions: vec!["Bash(ls:*)".into()],
             all_edits: true,
+            session_only: false,
         },
         Question::Trust {
             folder: "/p".into(),

@@ -87,6 +87,16 @@ pub(super) fn prompts(session: &Session) -> Vec<PromptRow> {
 /// Places that a search of all sessions shows.
 const FOUND: usize = 40;
 
+/// A title that leaves the words beside it their room.
+fn short(title: &str) -> String {
+    const MOST: usize = 18;
+    let mut short: String = title.chars().take(MOST).collect();
+    if title.chars().nth(MOST).is_some() {
+        short = format!("{}…", short.trim_end());
+    }
+    short
+}
+
 /// Searches all sessions beside what else is done, and tells the front ends.
 pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
     let (home, project, now) = (setup.paths.home.clone(), setup.project.clone(), (setup.clocks.wall)());
@@ -95,14 +105,17 @@ pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
         let asked = words.clone();
         let look = move || match words.trim().is_empty() {
             true => Ok(Vec::new()),
-            false => recall::sessions(&home, |_| true, &Terms::new(&words, None)?, FOUND).map_err(|e| e.to_string()),
+            false => {
+                let terms = Terms::new(&words, None).map_err(|wrong| wrong.to_string())?;
+                recall::sessions(&home, |_| true, &terms, FOUND).map_err(|error| error.to_string())
+            }
         };
         let hits = tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()));
         let row = |Hit { session, place }: Hit| {
             let when = index::ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(session.changed_ms));
             let tool = place.tool.map(|tool| format!(" of {tool}")).unwrap_or_default();
             FoundRow {
-                detail: format!("{} · {when}", session.title.as_deref().unwrap_or("untitled")),
+                detail: format!("{when} · {}", short(session.title.as_deref().unwrap_or("untitled"))),
                 place: format!("turn {} · {}{tool}", place.turn, place.kind.name()),
                 folder: Some(session.cwd).filter(|folder| *folder != project),
                 session: session.id,

@@ -40,6 +40,9 @@ pub enum Question {
         suggestions: Vec<String>,
         /// It is an edit that mode `edits` would let run: `Answer::AllEdits` is possible.
         all_edits: bool,
+        /// What is suggested holds for this session at most, wherever the answer wants to keep it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        session_only: bool,
     },
     /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
     /// is gone was agreed to and no longer exists.

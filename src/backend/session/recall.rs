@@ -16,7 +16,7 @@ use self::piece::tool_of;
 pub use self::piece::{Kind, Piece, pieces};
 use self::scan::{Candidate, Scanned, scan};
 pub use self::sessions::{Hit, sessions};
-pub use self::terms::Terms;
+pub use self::terms::{Terms, Wrong};
 use super::entry::Seq;
 use super::line;
 use super::log::Lines;

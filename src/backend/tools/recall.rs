@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::message::tokens;
 use crate::permission::Access;
-use crate::session::recall::{self, Kind, Piece, Place, Terms};
+use crate::session::recall::{self, Kind, Piece, Place, Terms, Wrong};
 use crate::session::{LOG_FILE, index};
 use crate::stdx::ansi;
 
@@ -49,7 +49,9 @@ impl Typed for Recall {
         let elsewhere = input.earlier || matches!(&wanted, Wanted::Entry { of: Of::Session(_), .. });
         let access = if elsewhere { Access::Sessions } else { Access::Free };
         let page = input.page.unwrap_or(1).max(1);
-        let (title, project) = (file::one_line(&input.query), dirs.project.clone());
+        let query = file::one_line(&input.query);
+        let title = if elsewhere { format!("earlier sessions of this project: {query}") } else { query };
+        let project = dirs.project.clone();
         Ok(Call::new(access, title, move |context: Context| async move {
             let logs = Logs { own: context.log.clone(), session: context.store.dir().to_owned(), project };
             search::run(context, move |_, _| wanted.found(&logs, input.earlier, page)).await
@@ -80,9 +82,16 @@ struct Logs {
 }
 
 impl Wanted {
+    fn words(query: &str, kind: Option<Kind>) -> Result<Wanted, String> {
+        Terms::new(query, kind).map(Wanted::Words).map_err(|wrong| match wrong {
+            Wrong::Empty => "The query is empty: give one to three words that were used.".to_owned(),
+            Wrong::Pattern(why) => format!("The regular expression is invalid: {why}."),
+        })
+    }
+
     fn of(input: &Input) -> Result<Wanted, String> {
         let query = input.query.trim();
-        let Some(entry) = query.strip_prefix('#') else { return Ok(Wanted::Words(Terms::new(query, input.kind)?)) };
+        let Some(entry) = query.strip_prefix('#') else { return Wanted::words(query, input.kind) };
         let (of, seq) = match entry.split_once(':') {
             None => (Of::Own, entry),
             Some(("main", seq)) => (Of::Main, seq),
@@ -90,7 +99,7 @@ impl Wanted {
         };
         match seq.parse() {
             Ok(seq) => Ok(Wanted::Entry { of, seq }),
-            Err(_) => Ok(Wanted::Words(Terms::new(query, input.kind)?)),
+            Err(_) => Wanted::words(query, input.kind),
         }
     }
 
@@ -159,7 +168,7 @@ fn places(logs: &[Log], query: &Terms, earlier: bool, page: usize) -> String {
     let pages = pages(&told);
     let Some(shown) = pages.get(page - 1) else {
         let why = match (told.is_empty(), earlier) {
-            (false, _) => format!("There are only {} pages.", pages.len()),
+            (false, _) => format!("There {}.", only(pages.len())),
             (true, false) => "Not found in this session. Try one word, another word for it, or a /regex/; `earlier` \
                               searches earlier sessions of this project."
                 .to_owned(),
@@ -214,9 +223,15 @@ fn entry(log: &Path, seq: u64, page: usize) -> Result<Output, String> {
     // Lines that are longer than a page are cut, so that no page is empty and none too long.
     let lines: Vec<String> = text.lines().flat_map(parts).collect();
     let pages = pages(&lines);
-    let Some(shown) = pages.get(page - 1) else { return Err(format!("Entry #{seq} has only {} pages.", pages.len())) };
+    let Some(shown) = pages.get(page - 1) else {
+        return Err(format!("Of entry #{seq} there {}.", only(pages.len())));
+    };
     let more = if page < pages.len() { format!("\n[page {page} of {}]", pages.len()) } else { String::new() };
     Ok(Output::ok(format!("{}{more}", shown.join("\n"))))
+}
+
+fn only(pages: usize) -> String {
+    if pages == 1 { "is only one page".to_owned() } else { format!("are only {pages} pages") }
 }
 
 /// A line in parts of at most 400 characters.
@@ -281,6 +296,7 @@ mod tests {
         for (input, want) in [
             (json!({"query": "walrus"}), "Not found in this session."),
             (json!({"query": "heron", "page": 99}), "There are only "),
+            (json!({"query": "\"a bird of many\"", "page": 2}), "There is only one page."),
         ] {
             let got = fixture.ok(&Recall, input).await;
             assert!(got.starts_with(want), "{got}");
@@ -330,10 +346,17 @@ mod tests {
                 places: &places,
                 vocabulary: RULES,
             };
-            decide(&query, &Disk).behavior
+            let decision = decide(&query, &Disk);
+            let rules: Vec<String> = decision.suggestions.iter().map(ToString::to_string).collect();
+            (decision.behavior, call.title().to_owned(), decision.reasons.join(", "), rules.join(", "))
         };
-        assert_eq!(decided(json!({"query": "otter"})), Behavior::Allow);
-        assert_eq!(decided(json!({"query": "otter", "earlier": true})), Behavior::Ask);
-        assert_eq!(decided(json!({"query": reference})), Behavior::Ask);
+        let own = decided(json!({"query": "otter"}));
+        assert_eq!((own.0, own.1.as_str()), (Behavior::Allow, "otter"));
+        for query in ["otter", &reference] {
+            let (behavior, title, why, rules) = decided(json!({"query": query, "earlier": query == "otter"}));
+            assert_eq!((behavior, rules.as_str()), (Behavior::Ask, "Recall(earlier)"));
+            assert_eq!(title, format!("earlier sessions of this project: {query}"));
+            assert_eq!(why, "it gives the model what was said in earlier sessions of this project");
+        }
     }
 }

@@ -171,6 +171,12 @@ impl Command {
         self.builtin().is_some_and(|builtin| builtin.row().needs == Needs::Terminal)
     }
 
+    /// What is said where there is no terminal.
+    pub fn wants_terminal(&self) -> String {
+        let instead = if self.name == "find" { ": `cocode find words` prints the same" } else { "" };
+        format!("/{} needs a terminal{instead}", self.name)
+    }
+
     /// Whether it makes a turn, as every skill does.
     pub fn makes_turn(&self, args: &str) -> bool {
         self.builtin().is_none_or(|builtin| builtin.makes_turn(args))

@@ -55,7 +55,8 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Search { root } => search(query, root, files),
         Access::Write { path } => write(query, query.tool, path, files).into(),
         Access::Fetch { url } => fetch(query, url),
-        Access::WebSearch | Access::Sessions => named(query, None, Unruled::Ask),
+        Access::WebSearch => named(query, None, Unruled::Ask),
+        Access::Sessions => named(query, Some(EARLIER), Unruled::Ask),
         Access::Free => named(query, None, Unruled::Allow),
         Access::Skill { name } => named(query, Some(name), Unruled::Allow),
         Access::Agent { kind, read_only } => match query.mode {
@@ -294,6 +295,9 @@ enum Unruled {
     Deny(&'static str),
 }
 
+/// What a rule calls the sessions before this one.
+pub(super) const EARLIER: &str = "earlier";
+
 fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
     for behavior in [Behavior::Deny, Behavior::Ask] {
         if let Some(entry) = query.entries(behavior).find(|entry| entry.rule.covers_name(query.tool, name)) {
@@ -310,7 +314,13 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
     }
     match query.entries(Behavior::Allow).find(|entry| entry.rule.covers_name(query.tool, name)) {
         Some(entry) => Decision::new(Behavior::Allow, because(entry)),
-        None => Decision::new(Behavior::Ask, format!("no rule allows {}", query.tool)),
+        None => Decision::new(
+            Behavior::Ask,
+            match query.access {
+                Access::Sessions => "it gives the model what was said in earlier sessions of this project".to_owned(),
+                _ => format!("no rule allows {}", query.tool),
+            },
+        ),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules that a dialog may offer: narrow enough that "don't ask again" means what it shows.
 
 use super::commands::{commit, danger};
-use super::decide::Query;
+use super::decide::{EARLIER, Query};
 use super::files::Files;
 use super::rule::{Entry, Rule, Strictness};
 use super::shell::{Simple, Word};
@@ -25,7 +25,8 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
             Some(host) => vec![format!("{}(domain:{host})", query.tool)],
             None => Vec::new(),
         },
-        Access::WebSearch | Access::Sessions | Access::Foreign { .. } => vec![query.tool.to_owned()],
+        Access::WebSearch | Access::Foreign { .. } => vec![query.tool.to_owned()],
+        Access::Sessions => vec![format!("{}({EARLIER})", query.tool)],
         Access::Agent { kind: name, .. } | Access::Skill { name } => vec![format!("{}({name})", query.tool)],
         // Those of a line come with the decision about it.
         Access::Shell { .. } => Vec::new(),
@@ -46,7 +47,8 @@ fn stays(query: &Query, files: &dyn Files) -> bool {
             entry.rule.covers_host(url.as_ref().and_then(url::Url::host_str).map(|host| host.trim_end_matches('.')))
         }
         Access::Agent { kind: name, .. } | Access::Skill { name } => entry.rule.covers_name(tool, Some(name)),
-        Access::WebSearch | Access::Sessions | Access::Foreign { .. } => entry.rule.covers_name(tool, None),
+        Access::Sessions => entry.rule.covers_name(tool, Some(EARLIER)),
+        Access::WebSearch | Access::Foreign { .. } => entry.rule.covers_name(tool, None),
         // Each of its commands is looked at.
         Access::Shell { .. } | Access::Free => false,
     };

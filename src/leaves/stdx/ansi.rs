@@ -228,7 +228,7 @@ pub fn clean(text: &str) -> String {
 
 /// Shows control characters as pictures instead of dropping them, for text whose every character matters, such as a diff.
 /// Tabs and line ends stay; a carriage return before a line end goes. What turns the direction of writing would show
-/// another text than there is, so it becomes a picture, too.
+/// another text than there is, as do tags that nobody sees, so both become pictures, too.
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -238,7 +238,9 @@ pub fn visible(text: &str) -> String {
             '\r' if characters.peek() == Some(&'\n') => {}
             '\u{7f}' => out.push('\u{2421}'),
             '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}')),
-            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' => {
+                out.push('\u{fffd}');
+            }
             other => out.push(other),
         }
     }
@@ -285,6 +287,29 @@ impl<W: Write> Write for Shown<W> {
 pub fn shown(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     visible(text).replace(turns, "\u{fffd}")
+}
+
+/// JSON in one line in which nothing commands a terminal, turns the reading direction or hides: such characters are escaped.
+pub fn json(value: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for character in value.to_string().chars() {
+        match character {
+            '\u{7f}'..='\u{9f}'
+            | '\u{200b}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}' => {
+                let units =
+                    character.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+                out.push_str(&units);
+            }
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -350,6 +375,15 @@ mod tests {
             visible("if \u{202e}eslaf\u{202c} \u{2066}x\u{2069} שלום"),
             "if \u{fffd}eslaf\u{fffd} \u{fffd}x\u{fffd} שלום"
         );
+    }
+
+    #[test]
+    fn json_escapes_what_nobody_should_see() {
+        let text = "a\u{9b}\u{7f}\u{202e}\u{e0041}\u{200b}é\"\n";
+        let shown = json(&serde_json::json!({ "x": text }));
+        assert_eq!(shown, r#"{"x":"a\u009b\u007f\u202e\udb40\udc41\u200bé\"\n"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["x"], text);
+        assert_eq!(visible("a\u{e0041}"), "a\u{fffd}");
     }
 
     #[test]

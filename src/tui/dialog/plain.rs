@@ -130,7 +130,8 @@ impl Plain {
             KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
             KeyCode::Left | KeyCode::Right if let Some(always) = at("←→") => {
                 self.selected = always;
-                self.scope = question::beside(self.scope, if key.code == KeyCode::Left { -1 } else { 1 });
+                self.scope =
+                    question::beside(&self.question, self.scope, if key.code == KeyCode::Left { -1 } else { 1 });
             }
             KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End => self.scroll(key.code, size, theme),
             KeyCode::Char(' ') if plain => self.scroll(KeyCode::PageDown, size, theme),

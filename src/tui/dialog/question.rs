@@ -217,15 +217,24 @@ const SCOPES: [(GrantScope, &str, &str); 3] = [
 const ALWAYS: &str = "Yes, always: ";
 const GAP: &str = "   ";
 
+/// The scopes that a question offers.
+fn scopes(question: &Question) -> &'static [(GrantScope, &'static str, &'static str)] {
+    match question {
+        Question::Permission { session_only: true, .. } => &SCOPES[..1],
+        _ => &SCOPES,
+    }
+}
+
 /// What a scope means.
 pub(super) fn means(scope: GrantScope) -> &'static str {
     SCOPES.iter().find(|(one, ..)| *one == scope).map_or("", |(.., means)| means)
 }
 
 /// The scope beside another one; the first and the last have one neighbour.
-pub(super) fn beside(scope: GrantScope, by: isize) -> GrantScope {
-    let at = SCOPES.iter().position(|(one, ..)| *one == scope).unwrap_or(0);
-    SCOPES[at.saturating_add_signed(by).min(SCOPES.len() - 1)].0
+pub(super) fn beside(question: &Question, scope: GrantScope, by: isize) -> GrantScope {
+    let scopes = scopes(question);
+    let at = scopes.iter().position(|(one, ..)| *one == scope).unwrap_or(0);
+    scopes[at.saturating_add_signed(by).min(scopes.len() - 1)].0
 }
 
 /// The rules that are suggested.
@@ -255,7 +264,7 @@ pub(super) fn always(question: &Question, scope: GrantScope, room: usize) -> Str
     let mark = |(_, word, _): &(GrantScope, &str, &str)| {
         if *word == chosen { format!("‹{word}›") } else { format!(" {word} ") }
     };
-    let scopes: String = SCOPES.iter().map(mark).collect();
+    let scopes: String = scopes(question).iter().map(mark).collect();
     let all = format!("{ALWAYS}{rules}{GAP}{}", scopes.trim_end());
     let widest = paint::width(ALWAYS) + paint::width(&rules) + paint::width(GAP) + paint::width(&scopes);
     if widest <= room { all } else { narrow(chosen, &rules) }

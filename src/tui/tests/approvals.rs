@@ -8,6 +8,27 @@ use crate::message::{CallId, FileDiff};
 use crate::protocol::*;
 use crate::tui::msg::Msg;
 
+#[test]
+fn what_holds_for_the_session_at_most_offers_nothing_else() {
+    let mut run = Run::new(100, 24);
+    let question = Question::Permission {
+        call: CallId::nth(1),
+        tool: "Recall".into(),
+        title: "earlier sessions of this project: parser".into(),
+        input: json!({}),
+        diff: None,
+        reasons: Vec::new(),
+        suggestions: vec!["Recall(earlier)".into()],
+        all_edits: false,
+        session_only: true,
+    };
+    run.event(Event::Ask(Ask { id: AskId(1), question, asker: None }));
+    run.live().keys("<right><right>");
+    let screen = run.screen();
+    assert!(screen.contains("2. Yes, always: Recall(earlier)   ‹session›"), "{screen}");
+    assert!(screen.contains("earlier sessions of this project: parser") && !screen.contains(" me "), "{screen}");
+}
+
 /// An edit of a file by a line, as mode `acceptEdits` would allow it.
 fn edit(id: u64, path: &str) -> Event {
     let unified = "-    println!(\"hello\");\n+    println!(\"good morning\");\n";
@@ -21,6 +42,7 @@ fn edit(id: u64, path: &str) -> Event {
         reasons: Vec::new(),
         suggestions: vec!["Edit(/src/**)".into()],
         all_edits: true,
+        session_only: false,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })
 }

@@ -15,16 +15,16 @@ const SIZES: [(u16, u16); 3] = [(40, 12), (80, 24), (200, 60)];
 const SENTENCE: &str = "rename it to 2, y or n? ecjk bgG 1 4 a";
 
 fn permission(command: &str, diff: Option<FileDiff>) -> Question {
-    let all_edits = diff.is_some();
     Question::Permission {
         call: CallId::nth(1),
         tool: if diff.is_some() { "Edit" } else { "Bash" }.into(),
         title: command.into(),
         input: json!({ "command": command }),
+        all_edits: diff.is_some(),
         diff,
         reasons: Vec::new(),
         suggestions: vec!["Bash(touch:*)".into()],
-        all_edits,
+        session_only: false,
     }
 }
 

@@ -78,6 +78,7 @@ fn diffs_scroll_in_the_dialog() {
         reasons: Vec::new(),
         suggestions: Vec::new(),
         all_edits: false,
+        session_only: false,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).live().keys("<pgdn>");
     assert_snapshot!(run.screen(), @r"

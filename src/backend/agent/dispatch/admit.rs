@@ -17,7 +17,7 @@ use crate::agent::{Agent, Conversation, decided};
 use crate::hooks::{self, Event as Hook, Occasion, Verdict};
 use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
-use crate::protocol::{Answer, Event, Question};
+use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::session;
 use crate::session::entry::{DENIED_WITH, Decider, Lasts};
 
@@ -313,6 +313,7 @@ impl Agent {
             }
         };
         let all_edits = diff.is_some() && grounds.accepted_as_edit(&ready);
+        let session_only = ready.work.access().session_only();
         let what = ready.subject();
         let question = Question::Permission {
             call: ready.call.id.clone(),
@@ -323,6 +324,7 @@ impl Agent {
             reasons: decision.reasons,
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
             all_edits,
+            session_only,
         };
         let written = question.written().map(|(field, _)| field);
         let id = ready.call.id.clone();
@@ -349,6 +351,7 @@ impl Agent {
         // Only what was offered can be chosen.
         let answer = answer.map(|answer| match answer {
             Answer::AllEdits if !all_edits => Answer::No { feedback: None },
+            Answer::Always { rules, .. } if session_only => Answer::Always { rules, scope: GrantScope::Session },
             answer => answer,
         });
         if answer.as_ref().is_some_and(|answer| !allows(answer)) {

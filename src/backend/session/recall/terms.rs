@@ -46,28 +46,44 @@ pub(super) struct Best {
     pub(super) score: f32,
 }
 
+/// Why a query cannot be searched for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    #[error("nothing to look for: type a word")]
+    Empty,
+    #[error("the regular expression is invalid: {0}")]
+    Pattern(String),
+}
+
+/// The last line says what is wrong; those before it show a pattern that nobody typed so.
+fn wrong(error: &regex::Error) -> Wrong {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    Wrong::Pattern(last.trim_start_matches("error: ").trim_end_matches('.').to_owned())
+}
+
 impl Terms {
     /// Reads a query: words, `"some words"` that stand together, or `/a regular expression/`. Letter case never counts.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
-    pub fn new(text: &str, kind: Option<Kind>) -> Result<Terms, String> {
+    /// It has no word, or a pattern that cannot be used.
+    pub fn new(text: &str, kind: Option<Kind>) -> Result<Terms, Wrong> {
         let text = text.trim();
         if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|p| !p.is_empty())
         {
-            let wrong = |error: regex::Error| format!("The regular expression is invalid: {error}.");
             let pattern = format!("(?im){pattern}");
-            let raw = bytes::Regex::new(&pattern).map_err(|error| wrong(error.clone()))?;
-            let term = Term { text: Regex::new(&pattern).map_err(wrong)?, raw: raw.clone(), share: 1.0 };
+            let raw = bytes::Regex::new(&pattern).map_err(|error| wrong(&error))?;
+            let term =
+                Term { text: Regex::new(&pattern).map_err(|error| wrong(&error))?, raw: raw.clone(), share: 1.0 };
             return Ok(Terms { terms: vec![term], any: Some(raw), unescaped: true, kind });
         }
         let words = words(text);
         if words.is_empty() {
-            return Err("The query is empty: give one to three words that were used.".into());
+            return Err(Wrong::Empty);
         }
         let terms: Vec<Term> = words.iter().filter_map(|(word, share)| Term::of(word, *share)).take(TERMS).collect();
         let all: Vec<&str> = terms.iter().map(|term| term.raw.as_str()).collect();
-        let any = bytes::Regex::new(&all.join("|")).map_err(|error| format!("The query is too long: {error}."))?;
+        let any = bytes::Regex::new(&all.join("|")).map_err(|error| wrong(&error))?;
         Ok(Terms { terms, any: Some(any), unescaped: false, kind })
     }
 
@@ -231,7 +247,8 @@ mod tests {
             assert_eq!(got, want.split(if want.contains('|') { '|' } else { ' ' }).collect::<Vec<_>>(), "{query}");
         }
         assert!(Terms::new("  ", None).is_err());
-        assert!(Terms::new("/(/", None).unwrap_err().starts_with("The regular expression is invalid"));
+        let wrong = Terms::new("/(/", None).unwrap_err().to_string();
+        assert_eq!(wrong, "the regular expression is invalid: unclosed group");
     }
 
     #[test]
