@@ -600,3 +600,31 @@ fn an_ordinary_repository_is_read_without_a_question() {
     }
     assert_eq!(Fixture::new(LFS).decide("git status", Mode::Default), Behavior::Ask);
 }
+
+/// What git does not know yet and does not ignore is not taken along where it may be a secret.
+#[test]
+fn git_takes_no_secret_along() {
+    for (setup, line, want) in [
+        ("true", "git add -A", Behavior::Allow),
+        ("touch .env", "git add -A", Behavior::Ask),
+        ("touch .env", "git add .", Behavior::Ask),
+        ("touch .env", "git add '*'", Behavior::Ask),
+        ("touch .env", "git stash -u", Behavior::Ask),
+        ("touch .env", "git add d", Behavior::Allow),
+        ("touch .env", "git add -u", Behavior::Allow),
+        ("touch .env", "git stash", Behavior::Allow),
+        ("touch d/prod.env", "cd d && git add -A", Behavior::Ask),
+        ("touch .env; echo .env > .gitignore", "git add -A", Behavior::Allow),
+        ("touch .env; echo .env > .gitignore", "git stash -u", Behavior::Allow),
+        ("touch .env; echo .env > .gitignore", "git stash --all", Behavior::Ask),
+        ("touch d/.env; echo '*.env' > .gitignore", "git add .", Behavior::Allow),
+        ("touch d/.env; echo '*.env' > .gitignore; echo '!.env' > d/.gitignore", "git add .", Behavior::Ask),
+        ("touch .env; echo .env > .git/info/exclude", "git add -A", Behavior::Allow),
+        ("touch .env; git add .env", "git add -A", Behavior::Allow),
+    ] {
+        let fixture = Fixture::new(setup);
+        let rules = ["Bash(git add:*)", "Bash(git stash:*)"];
+        let decision = fixture.ruled(line, Mode::Default, &rules);
+        assert_eq!(decision.behavior, want, "{setup}: {line}: {decision:?}");
+    }
+}

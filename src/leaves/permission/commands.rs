@@ -13,6 +13,7 @@ mod script;
 mod special;
 
 use super::shell::{Piece, Word};
+pub(super) use git::{Gathered, gathered};
 pub(super) use places::{
     Places, Runs, brings_links, leads_through, names_option, names_options, places, runs_code, runs_of_folder,
     unpacked_in,
@@ -127,7 +128,8 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
         _ => false,
     };
     // What git packs or prints of commits is any file that was in them.
-    let packs = |word: &Word| ["archive", "fast-export", "bundle", "format-patch"].contains(&word.known().as_str());
+    const PACKS: [&str; 6] = ["archive", "fast-export", "bundle", "format-patch", "cat-file", "checkout-index"];
+    let packs = |word: &Word| PACKS.contains(&word.known().as_str());
     if name == "git" && words.iter().any(packs) {
         return Some(Reads { tracked: Tracked::Ever, ..Reads::default() });
     }

@@ -1,9 +1,12 @@
 //! The only window to the file system: where a path really leads.
 
+mod below;
+
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
+pub(super) use self::below::{Step, Walk, walk};
 use super::repository;
 use crate::stdx::links::resolve_with;
 use crate::stdx::{programs, regular};
@@ -66,6 +69,11 @@ pub trait Files {
     /// The names of folders that an ignore file leaves out wherever they lie.
     fn ignored(&self, _file: &Path) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether git passes over what lies there unless its index holds it.
+    fn git_ignores(&self, _path: &Path) -> bool {
+        false
     }
 
     /// What git's index holds in the repository around the folder; None where that is not told.
@@ -204,6 +212,10 @@ impl Files for Disk {
             |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
         let text = String::from_utf8_lossy(&bytes);
         text.lines().map(|line| line.trim_end_matches('/')).filter(plain).map(str::to_owned).collect()
+    }
+
+    fn git_ignores(&self, path: &Path) -> bool {
+        repository::ignores(path)
     }
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
@@ -357,6 +369,10 @@ impl Files for Remembered<'_> {
         self.files.ignored(file)
     }
 
+    fn git_ignores(&self, path: &Path) -> bool {
+        self.files.git_ignores(path)
+    }
+
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
         self.files.tracked(folder)
     }
@@ -383,56 +399,6 @@ impl Files for Remembered<'_> {
         self.steps.set(self.steps.get().saturating_add(steps));
         self.steps.get() > MAX_STEPS
     }
-}
-
-/// What a walk does after it has looked at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    /// It looks below it as well.
-    Into,
-    Past,
-    /// It ends.
-    Stop,
-}
-
-/// How a walk ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Walk {
-    Stopped,
-    /// There is nothing more to look at.
-    Done,
-    /// There are more than so many names, or more in one folder than anybody lists. What lies nearest was looked at.
-    TooMany,
-}
-
-/// Looks at everything below the folders, nearest first, each path with whether it is a link; what links lead to is left out.
-pub(super) fn walk(
-    tops: Vec<PathBuf>,
-    most: usize,
-    files: &dyn Files,
-    mut step: impl FnMut(&Path, bool) -> Step,
-) -> Walk {
-    let mut left = VecDeque::from(tops);
-    let mut seen = 0;
-    while let Some(folder) = left.pop_front() {
-        let names = files.names(&folder);
-        seen += names.len();
-        if files.spend(0) {
-            return Walk::TooMany;
-        }
-        for path in names.iter().map(|name| folder.join(name)) {
-            let link = files.link(&path).is_some();
-            match step(&path, link) {
-                Step::Stop => return Walk::Stopped,
-                Step::Into if !link && !files.is_file(&path) => left.push_back(path),
-                Step::Into | Step::Past => {}
-            }
-        }
-        if names.len() >= MAX_NAMES || seen > most {
-            return Walk::TooMany;
-        }
-    }
-    Walk::Done
 }
 
 /// Removes `.` and `..` by the text alone, as `cd` does.
@@ -486,6 +452,10 @@ pub(super) mod fake {
 
         fn is_mount(&self, folder: &Path) -> bool {
             folder.ends_with("mounted")
+        }
+
+        fn git_ignores(&self, path: &Path) -> bool {
+            !path.starts_with("/p/nest/sub/fresh")
         }
 
         fn tracked(&self, _: &Path) -> Option<Vec<PathBuf>> {

@@ -81,7 +81,9 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
             let quiet_git = git::quiet(&parts);
             let text = Text::new(&raw);
             let offered = suggestions(query, &text, &raw, &parts, files);
-            let decision = ruled(query, &text, &raw, &parts, files).unwrap_or_else(|| conclude(query, parts, command));
+            let ruled =
+                ruled(query, &text, &raw, &parts, files).or_else(|| held_file(query, command, &parts, cwd, files));
+            let decision = ruled.unwrap_or_else(|| conclude(query, parts, command));
             let asks = decision.behavior == Behavior::Ask;
             Decision { quiet_git, suggestions: if asks { offered } else { Vec::new() }, ..decision }
         }
@@ -242,7 +244,7 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
     if let Some(entry) = deny {
         return answer(Behavior::Deny, vec![because(entry), format!("the line was read as text: {reason}")]);
     }
-    let touched = paths::judge_raw(query, command, cwd, files);
+    let touched = paths::judge_raw(query, "tee", command, cwd, files);
     if let Some(verdict) = touched.as_ref().filter(|verdict| verdict.behavior == Behavior::Deny) {
         return answer(Behavior::Deny, vec![verdict.reason.clone()]);
     }
@@ -259,9 +261,20 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
     }
 }
 
+fn interprets(part: &Part) -> bool {
+    matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>())
+}
+
+/// What rules about files say of text that an interpreter may run, such as `echo cat x | sh`.
+fn held_file(query: &Query, command: &str, parts: &[Part], cwd: &Path, files: &dyn Files) -> Option<Decision> {
+    let ruled = query.entries(Behavior::Deny).any(|entry| entry.rule.is_about(Matches::Reading));
+    let touched = || paths::judge_raw(query, "sh", command, cwd, files).filter(|one| one.behavior == Behavior::Deny);
+    let verdict = (ruled && parts.iter().any(interprets)).then(touched).flatten()?;
+    Some(answer(Behavior::Deny, vec![verdict.reason, "an interpreter may run it".into()]))
+}
+
 /// Puts the parts together as the mode wants.
 fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
-    let interprets = |part: &Part| matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>());
     if parts.iter().any(interprets) {
         let text = Text::new(command);
         for behavior in [Behavior::Deny, Behavior::Ask] {
@@ -324,6 +337,7 @@ mod tests {
         ("/p/.env", "/p/.env"),
         ("/p/nest/sub", "/p/nest/sub"),
         ("/p/nest/sub/.git", "/p/nest/sub/.git"),
+        ("/p/nest/sub/fresh/.env", "/p/nest/sub/fresh/.env"),
         ("/p/bare/HEAD", "/p/bare/HEAD"),
         ("/p/bare/objects", "/p/bare/objects"),
         ("/p/bare/refs", "/p/bare/refs"),

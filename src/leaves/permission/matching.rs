@@ -1,6 +1,7 @@
 //! How Bash rules meet commands: strictly for allowing, and in every way that could be meant for forbidding.
 
 mod held;
+mod other;
 mod seen;
 mod stars;
 mod text;
@@ -105,8 +106,15 @@ fn fed_with_options(words: &[Word]) -> bool {
     fed && !closed && !program.is_some_and(|name| dynamic::is_inert(&name))
 }
 
-/// Whether the rule speaks about a command with these words, or about one that they may start.
+/// Whether the rule speaks about a command with these words, or about one that they may start, by whatever names.
 pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
+    let alike = other::rule(rule);
+    touches_named(rule, seen)
+        || (alike.is_some() || seen.alike.is_some())
+            && touches_named(alike.as_ref().unwrap_or(rule), seen.alike.as_deref().unwrap_or(seen))
+}
+
+fn touches_named(rule: &Rule, seen: &Seen) -> bool {
     if !rule.is_about(Matches::Command) {
         return false;
     }
@@ -124,7 +132,7 @@ pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
         || matches_from(pattern, &started.given, starts)
         || started.text < seen.words.len() && held::touches_words(rule, seen)
         || started.holds_lines && seen.lines().iter().any(matches)
-        || seen.apart.as_ref().is_some_and(|seen| touches(rule, seen))
+        || seen.apart.as_ref().is_some_and(|seen| touches_named(rule, seen))
 }
 
 /// Whether the rule speaks about anything in a line, read without a grammar.
@@ -270,7 +278,7 @@ fn same_name(want: &str, name: &str) -> bool {
             || want.contains('*') && glob::wildcard(want, name)
             || may_be(name, want, Case::Ignored)
     };
-    fits(name) || fits(base(name))
+    fits(name) || fits(base(name)) || other::same_file(want, name)
 }
 
 /// Whether the pattern speaks about a command that starts at one of these words.
@@ -328,7 +336,10 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
 /// Whether the words may begin with a name and what follows it.
 fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
     same_name(want, &words[0])
-        && (words[0].contains(MANY) || follows(rest, &words[1..]) || is_respelled(want, rest, &words[1..]))
+        && (words[0].contains(MANY)
+            || follows(rest, &words[1..])
+            || is_respelled(want, rest, &words[1..])
+            || other::is_told(want, rest, &words[1..]))
 }
 
 /// Whether the words hold the options that end the rule in another spelling, order or place.

@@ -17,6 +17,7 @@ use super::values;
 use super::vocabulary::Matches;
 use super::{Behavior, Mode};
 pub(super) use named::{judge_raw, judge_words};
+pub(super) use shown::judge_gathered;
 use shown::{judge_patterns, judge_shown, judge_tracked};
 
 /// Where the shell may be by now; None when nobody knows.

@@ -99,6 +99,31 @@ pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Largest file of ignored names that is looked at, in bytes: what a larger one ignores counts as if it did not.
+const MAX_IGNORED: u64 = 1 << 18;
+
+/// Whether the ignore files of the repository around the path name it, or a folder that it is in.
+pub(super) fn ignores(path: &Path) -> bool {
+    let Some(root) = path.parent().and_then(top).filter(|root| path.starts_with(root)) else { return false };
+    let common = git_dir(&root, &root.join(".git")).and_then(|own| common_dir(&own));
+    let exclude = common.ok().map(|common| (root.clone(), common.join("info/exclude")));
+    let own = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root));
+    let files = own.map(|folder| (folder.to_owned(), folder.join(".gitignore"))).chain(exclude);
+    // The nearest that speaks of it decides.
+    let verdict = |(folder, file): (PathBuf, PathBuf)| {
+        let bytes = regular::read(&file, MAX_IGNORED).ok()?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut builder = ignore::gitignore::GitignoreBuilder::new(&folder);
+        for line in text.trim_start_matches('\u{feff}').lines() {
+            builder.add_line(None, line).ok()?;
+        }
+        let patterns = builder.build().ok()?;
+        let found = patterns.matched_path_or_any_parents(path, false);
+        (!found.is_none()).then(|| found.is_ignore())
+    };
+    files.into_iter().find_map(verdict).unwrap_or(false)
+}
+
 /// The paths of what git's index holds, in the repository around the folder; None where that is not told.
 pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
     let root = top(folder)?;

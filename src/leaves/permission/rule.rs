@@ -166,6 +166,11 @@ impl Rule {
         &self.specifier
     }
 
+    /// A rule of the same tool about other commands.
+    pub(super) fn with_pattern(&self, pattern: ShellPattern) -> Rule {
+        Rule { specifier: Specifier::Shell(pattern), ..self.clone() }
+    }
+
     /// Whether the rule speaks about this tool at all, whatever its specifier.
     pub(super) fn governs(&self, tool: &str) -> bool {
         let rule = self.tool.as_str();

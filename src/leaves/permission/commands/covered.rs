@@ -65,17 +65,44 @@ pub(in crate::permission) fn remote_line(arguments: &[String]) -> usize {
     (host + 1 + options.first_operand(behind)).min(arguments.len())
 }
 
-/// Whether the arguments behind the subcommand hold these options, however they are written; false where no table tells.
+/// Whether the arguments behind the subcommand hold these options, however they are written.
 pub(in crate::permission) fn holds(
     name: &str,
     subcommand: &[String],
     options: &[String],
     arguments: &[String],
 ) -> bool {
-    let Some(covered) = known(name, subcommand) else { return false };
-    let table = Subcommand { name: "", options: covered.options };
-    let (wanted, given) = (table.names(options), table.names(arguments));
-    wanted.len() >= options.len() && wanted.iter().all(|name| given.contains(name))
+    let told = |covered: &Covered| {
+        let table = Subcommand { name: "", options: covered.options };
+        let (wanted, mut given) = (table.names(options), table.names(arguments));
+        // A branch may be forced, or removed, by a sign before it.
+        let marked = |sign: char| arguments.iter().any(|word| word.starts_with(sign));
+        given.extend(
+            ["force", "delete"]
+                .map(str::to_owned)
+                .into_iter()
+                .filter(|name| covered.command == "git push" && marked(if name == "force" { '+' } else { ':' })),
+        );
+        wanted.len() >= options.len() && wanted.iter().all(|name| given.contains(name))
+    };
+    known(name, subcommand).is_some_and(told) || options.iter().all(|option| is_among(option, arguments))
+}
+
+/// Whether the arguments hold the option, of which nobody knows more than how options are written.
+fn is_among(option: &str, arguments: &[String]) -> bool {
+    let mut given = arguments.iter().take_while(|word| *word != "--").filter(|word| word.starts_with('-'));
+    let name = |word: &str| word.strip_prefix("--").map(|name| name.split('=').next().unwrap_or_default().to_owned());
+    match name(option) {
+        Some(long) => given.any(|word| name(word).is_some_and(|name| !name.is_empty() && long.starts_with(&name))),
+        // More letters than anybody writes as one are a name with one dash.
+        None if option.len() > 4 => given.any(|word| word.split('=').next() == Some(option)),
+        None => {
+            let letters = |letter: char| {
+                arguments.iter().any(|word| name(word).is_none() && word.starts_with('-') && word.contains(letter))
+            };
+            option.chars().skip(1).all(letters)
+        }
+    }
 }
 
 /// The words that such a rule does not cover; None for a program of which there is no table.
@@ -374,7 +401,10 @@ fn is_saved_oddly(address: &str) -> bool {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, path)| path);
     let name = path.rsplit_once('/').map_or("", |(_, name)| name);
-    name.starts_with('.') || name.contains(['%', '\\'])
+    // Of a server of files it takes what fits a pattern, by the names that are there.
+    name.starts_with('.')
+        || name.contains(['%', '\\'])
+        || address.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ftp"))
 }
 
 /// Whether it is a device from which everybody reads and to which everybody writes.

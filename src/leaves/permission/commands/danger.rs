@@ -68,7 +68,14 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return [acting, elsewhere].concat();
     }
     if let Some(at) = behind(name, arguments) {
-        return dangers(&arguments[at..]);
+        let program = &arguments[at];
+        // What it starts must be the project's or a package, and not start more.
+        let foreign = names_elsewhere(program)
+            || program == "-"
+            || program.contains(':')
+            || matches!(name, "npx" | "bunx" | "pipx") && program.contains('/') && !program.starts_with(['@', '.'])
+            || wrapper::carries(program.rsplit('/').next().unwrap_or_default());
+        return if foreign { vec![program.clone()] } else { dangers(&arguments[at..]) };
     }
     if super::takes_data(name) || super::super::dynamic::is_inert(name) {
         return Vec::new();
@@ -107,7 +114,7 @@ fn behind(name: &str, arguments: &[String]) -> Option<usize> {
     let (_, word) = STARTERS.iter().find(|(known, _)| *known == name)?;
     let at = usize::from(!word.is_empty());
     let named = at == 0 || arguments.first().is_some_and(|first| first == word);
-    (named && arguments.get(at).is_some_and(|program| !program.starts_with('-'))).then_some(at)
+    (named && arguments.get(at).is_some_and(|program| program == "-" || !program.starts_with('-'))).then_some(at)
 }
 
 /// Whether a word of a program that nobody described names a place outside of the workspace: who allowed the program did so
@@ -151,7 +158,7 @@ fn unlisted(name: &str, arguments: &[String]) -> Option<Vec<String>> {
     let subcommand = arguments.first().filter(|_| name == "git").map(String::as_str);
     // What one awk knows beside the others is not listed.
     let name = if matches!(name, "gawk" | "mawk" | "nawk") { "awk" } else { name };
-    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd" | "jq")
+    let acts = matches!(name, "find" | "sed" | "awk" | "date" | "xxd" | "jq" | "ps")
         || subcommand.is_some_and(git::is_listed)
         || readers::READERS.iter().any(|reader| reader.name == name && reader.acts);
     if !acts {

@@ -1,8 +1,10 @@
 //! What is known of git: subcommands that only read, and how plan mode keeps them from writing and running programs.
 
+mod added;
 mod config;
 mod shown;
 
+pub(in crate::permission) use self::added::{Gathered, gathered};
 use super::super::shell::Word;
 use super::{Listed, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
 

@@ -456,6 +456,13 @@ impl<'a> Judge<'a> {
                         return (verdict, false, false);
                     }
                 }
+                let gathers = |inner: Vec<Word>| {
+                    let gathered = commands::gathered(&inner)?;
+                    paths::judge_gathered(self.query, &gathered, &self.entered(&inner, cwd), self.files)
+                };
+                if let Some(verdict) = git::inner(words).and_then(gathers) {
+                    return (verdict, false, false);
+                }
                 let unfit = git::unfit(self.query, words, cwd, self.files);
                 if let Some(reason) = unfit.filter(|_| self.query.mode != Mode::Bypass) {
                     return (Verdict::firm(reason), false, false);

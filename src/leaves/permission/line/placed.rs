@@ -34,8 +34,8 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
     // Of one without a table, what comes before a colon may be a path of its own.
     let lists = !covered::describes(&name);
     let listed = |text: &str| -> Option<String> {
-        let (first, rest) = text.split_once(':').filter(|_| lists && text.starts_with('/'))?;
-        Some(format!("{}:{rest}", place(first).filter(|path| path.starts_with('.'))?))
+        let (first, rest) = text.split_once(':').filter(|_| lists)?;
+        Some(format!("{}:{rest}", place(first)?))
     };
     let of = |word: &Word| {
         let text = word.possible();

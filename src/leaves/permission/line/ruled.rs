@@ -92,7 +92,7 @@ impl Judge<'_> {
     }
 
     /// Where git starts, behind its options for that.
-    fn entered(&self, words: &[Word], cwd: &Cwd) -> Cwd {
+    pub(super) fn entered(&self, words: &[Word], cwd: &Cwd) -> Cwd {
         let is_value = |at: &usize| words[at - 1].known() == "-C";
         let own = (1..words.len()).take_while(|at| words[*at].prefix().starts_with('-') || is_value(at));
         own.filter(is_value)

@@ -57,7 +57,8 @@ impl Unknown<'_> {
         if !shows && !changes || dynamic::opens_nothing(inner, &name) {
             return None;
         }
-        if fed {
+        let lists = ["--files0-from", "--files-from", "--pathspec-from-file"];
+        if fed || inner.iter().any(|word| lists.iter().any(|option| word.prefix().starts_with(option))) {
             return Some(format!("what {} passes on may be a file that a rule speaks about", words[0].source));
         }
         // What a command prints for another one is not anybody's file.

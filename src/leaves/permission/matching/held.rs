@@ -116,7 +116,7 @@ pub(super) struct Tokens {
 impl Tokens {
     pub(super) fn of(text: &str, folders: Folders) -> Tokens {
         let readings = readings(text, folders);
-        let both = |token: &String| [token.to_ascii_lowercase(), base(token).to_ascii_lowercase()];
+        let both = |token: &String| [token.trim_start_matches("./"), base(token)].map(str::to_ascii_lowercase);
         let names = readings.iter().flatten().flat_map(both).collect();
         Tokens { readings, names }
     }
@@ -126,7 +126,7 @@ impl Tokens {
         let want = wanted(rule);
         let Some(first) = want.first() else { return false };
         let joined = want.join("-");
-        let named = |name: &str| self.names.contains(&name.to_ascii_lowercase());
+        let named = |name: &str| self.names.contains(&name.trim_start_matches("./").to_ascii_lowercase());
         (named(first) || named(&joined))
             && self.readings.iter().any(|tokens| {
                 let fit = |tokens: &[String]| want.iter().zip(tokens).all(|(want, token)| is_word(want, token));
@@ -167,7 +167,10 @@ fn is_word(want: &str, token: &str) -> bool {
     // Letters of options mean different things.
     match want.starts_with('-') {
         true => want == token,
-        false => want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token)),
+        false => {
+            let (want, token) = (want.trim_start_matches("./"), token.trim_start_matches("./"));
+            want.eq_ignore_ascii_case(token) || want.eq_ignore_ascii_case(base(token))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::shell::{MANY, ONE};
 use super::super::wrapper;
 use super::held::{Folders, Tokens};
 use super::text::text_of;
-use super::{SETTERS, base, is_assignment, is_open, opened_commands, reach};
+use super::{SETTERS, base, is_assignment, is_open, opened_commands, other, reach};
 
 /// The words of a command as rules that forbid see them: read once, whatever the number of rules.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(in crate::permission) struct Seen {
     pub(super) tokens: OnceCell<Tokens>,
     /// The same with `git commit` for `git-commit`, where there is such a word.
     pub(super) apart: Option<Box<Seen>>,
+    /// The same by the names that the programs are best known by.
+    pub(super) alike: Option<Box<Seen>>,
 }
 
 /// Words, and where among them a command may start.
@@ -52,7 +54,8 @@ impl Seen {
             });
             Box::new(Seen::new(split.collect()))
         });
-        Seen { words, started, lines, tokens, apart }
+        let alike = other::best_known(&words).map(|words| Box::new(Seen::new(words)));
+        Seen { words, started, lines, tokens, apart, alike }
     }
 
     pub(super) fn started(&self) -> &Started {

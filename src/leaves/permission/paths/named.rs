@@ -68,7 +68,8 @@ pub(in crate::permission) fn judge_words(
         for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
             worse(&mut worst, judge_touched(query, &name, &path, files));
         }
-        for text in candidates(&text) {
+        let read = if name == "sed" { behind_letters(&text) } else { Vec::new() };
+        for text in candidates(&text).into_iter().chain(read) {
             // Another shell expands what it is given.
             let script = carries && !word.has_glob() && text.contains(['*', '?', '[']);
             let globbed = script.then(|| paths(&as_glob(&text), cwd, query.places, files)).flatten();
@@ -121,8 +122,14 @@ fn bases(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dyn Files
     found
 }
 
-/// Judges every word of a line that nobody understood, as a path.
-pub(in crate::permission) fn judge_raw(query: &Query, text: &str, cwd: &Path, files: &dyn Files) -> Option<Verdict> {
+/// Judges every word of a line that nobody understood, as a path that the command of that name is given.
+pub(in crate::permission) fn judge_raw(
+    query: &Query,
+    name: &str,
+    text: &str,
+    cwd: &Path,
+    files: &dyn Files,
+) -> Option<Verdict> {
     let cwd = Cwd(Some(vec![cwd.to_owned()]));
     let mut worst = Verdict::new(Behavior::Allow, "");
     let mut judged = HashSet::new();
@@ -133,7 +140,7 @@ pub(in crate::permission) fn judge_raw(query: &Query, text: &str, cwd: &Path, fi
         }
         for text in words.iter().flat_map(|word| candidates(word)) {
             for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
-                worse(&mut worst, judge_touched(query, "tee", &path, files));
+                worse(&mut worst, judge_touched(query, name, &path, files));
             }
         }
     }
@@ -169,6 +176,16 @@ fn candidates(word: &str) -> Vec<String> {
     all.extend(parts);
     all.retain(|text| !text.is_empty() && text.len() < 4096 && !text.starts_with('-'));
     all
+}
+
+/// What commands of sed's script read and write: the name follows the letter at once.
+fn behind_letters(script: &str) -> Vec<String> {
+    let letters = script.match_indices(['r', 'R', 'w', 'W']).filter(|(at, _)| {
+        let before = script[..*at].chars().next_back();
+        before.is_none_or(|c| c.is_ascii_digit() || c.is_whitespace() || "$/;{}!|,#".contains(c))
+    });
+    let names = letters.map(|(at, _)| script[at + 1..].lines().next().unwrap_or_default().trim().to_owned());
+    names.filter(|name| !name.is_empty() && !name.starts_with('-')).take(MAX_CUTS).collect()
 }
 
 /// Most places at which a cluster of options is cut, counted from its end: what begins before has a longer name than any that

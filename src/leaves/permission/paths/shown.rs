@@ -1,9 +1,10 @@
 //! What a command shows of files that it does not name: below a folder, or out of git.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::super::commands::{Reach, Reads, Tracked};
+use super::super::commands::{Gathered, Reach, Reads, Tracked};
 use super::super::decide::{Query, Verdict, read};
 use super::super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::super::glob::{self, Case};
@@ -12,7 +13,7 @@ use super::super::rule::{Entry, Specifier, Strictness};
 use super::super::search_filter::ShownAgain;
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
-use super::{Cwd, is_no_text, starts, worse};
+use super::{Cwd, is_no_text, paths, starts, worse};
 
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;
@@ -109,6 +110,55 @@ pub(super) fn judge_tracked(
         files.spend(2 * tracked.len()) || tracked.iter().any(covers)
     };
     rules.any(covered).then(unknown)
+}
+
+/// What is said of a git command that would take a secret into the repository, where git then shows it without a question.
+pub(in crate::permission) fn judge_gathered(
+    query: &Query,
+    gathered: &Gathered,
+    cwd: &Cwd,
+    files: &dyn Files,
+) -> Option<Verdict> {
+    if query.mode == Mode::Bypass {
+        return None;
+    }
+    let project = files.resolve(&query.places.project);
+    let mut tops = Vec::new();
+    for word in &gathered.paths {
+        // A pattern of git's own may stand for anything.
+        let plain = word.literal().is_none_or(|text| !text.contains(['*', '?', '[', ':']));
+        match paths(word, cwd, query.places, files).filter(|_| plain) {
+            Some(paths) => tops.extend(paths.iter().map(|path| files.resolve(path))),
+            None => tops.push(project.clone()),
+        }
+    }
+    if tops.is_empty() {
+        tops.extend(cwd.0.iter().flatten().map(|folder| files.resolve(folder)).chain([project.clone()]));
+    }
+    let tracked: HashSet<PathBuf> =
+        tops.iter().take(1).chain([&project]).filter_map(|top| files.tracked(top)).flatten().collect();
+    let skipped = files.ignored(&project.join(".gitignore"));
+    let mut found = None;
+    let starts = tops.clone();
+    let end = walk(tops, MAX_SHOWN, files, |path, link| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let foreign =
+            || files.names(path).iter().any(|name| name == ".git") && !starts.iter().any(|start| start == path);
+        let ignored = !gathered.ignored && skipped.iter().any(|skipped| *skipped == name);
+        let file = link || files.is_file(path);
+        if name == ".git" || ignored || !file && foreign() {
+            return Step::Past;
+        }
+        let taken = || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path));
+        if !link && holds_keys(path) && file && taken() {
+            found =
+                Some(Verdict::firm(format!("git would keep {}, which may hold secrets, and show it", path.display())));
+            return Step::Stop;
+        }
+        Step::Into
+    });
+    let untold = || Verdict::firm("there are too many files to tell what git would keep: name a folder");
+    found.or_else(|| (end == Walk::TooMany).then(untold))
 }
 
 /// Names of secrets that a pattern is tried on, whatever the folder holds now: git keeps what was removed.
