@@ -230,8 +230,8 @@ impl Engine {
     async fn serve(&mut self, op: Op, inbox: &mut Inbox) {
         let done = op.is_work().then(|| op.clone());
         match op {
-            Op::Prompt { text, attachments, thinking, .. } => {
-                self.turn(Prompt { attachments, thinking, ..Prompt::new(text) }, inbox).await;
+            Op::Prompt { text, attachments, thinking, data, .. } => {
+                self.turn(Prompt { attachments, thinking, data, ..Prompt::new(text) }, inbox).await;
             }
             Op::Shell { command } => Box::pin(self.shell(command, inbox)).await,
             Op::Command { name, args } => Box::pin(self.command(&name, &args, inbox)).await,

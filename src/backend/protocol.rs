@@ -13,6 +13,7 @@ pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Quest
 pub use compaction::{Compacted, Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -70,6 +71,9 @@ pub enum Op {
         delivery: Delivery,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thinking: Option<Override>,
+        /// Bytes of the text that nobody typed, such as a paste.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        data: Vec<Range<usize>>,
     },
     /// A `!` line: runs at once as the user's own command; line and output join the context.
     Shell {

@@ -105,7 +105,7 @@ impl Output {
 
     /// A no of the user. The screen shows their own words, if any: they know what the model is told.
     pub fn denied(text: &str, words: &str) -> Output {
-        let display = Some(Display::Line { text: words.to_owned() });
+        let display = Some(Display::said(Some(words).filter(|words| !words.is_empty())));
         Output { outcome: Outcome::Denied, display, ..Output::ok(text) }
     }
 }

@@ -287,6 +287,7 @@ mod tests {
             attachments: Vec::new(),
             delivery: Delivery::Steer,
             thinking: None,
+            data: Vec::new(),
         };
         let items = |ids: &[u64]| -> Vec<Queued> {
             ids.iter().map(|id| Queued { id: QueueId(*id), text: String::new(), delivery: Delivery::Steer }).collect()

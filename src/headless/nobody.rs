@@ -12,10 +12,10 @@ impl Run<'_> {
             Question::Permission { call, tool, input, reasons, .. } => {
                 self.denials.push(json!({ "tool_name": tool, "tool_use_id": call, "tool_input": input }));
                 let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
-                Answer::No {
-                    feedback: Some(format!(
+                Answer::Nobody {
+                    told: format!(
                         "Nobody can be asked{why}. Continue without this call, and say at the end what could not be done."
-                    )),
+                    ),
                 }
             }
             Question::Trust { folder, uses, kept, .. } => {
@@ -27,7 +27,7 @@ impl Run<'_> {
                     if kept.is_empty() { "" } else { " with its new settings" },
                     uses.iter().filter_map(|used| used.lines().next()).collect::<Vec<_>>().join(", ")
                 );
-                Answer::No { feedback: Some("nobody can be asked".into()) }
+                Answer::Nobody { told: "nobody can be asked".into() }
             }
             Question::Import { import, .. } => {
                 self.imports.push(import.display().to_string());
@@ -42,7 +42,7 @@ impl Run<'_> {
                 Answer::No { feedback: None }
             }
             Question::EnterPlan { .. } | Question::Choices { .. } => {
-                Answer::No { feedback: Some("nobody can be asked: decide yourself, and say what you assumed".into()) }
+                Answer::Nobody { told: "Nobody can be asked: decide yourself, and say what you assumed.".into() }
             }
         }
     }

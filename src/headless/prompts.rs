@@ -110,7 +110,7 @@ impl Run<'_> {
             attachments.push(path.to_path_buf());
             self.pictures.push(path);
         }
-        Ok(Op::Prompt { text: typed.text, attachments, delivery, thinking: typed.thinking })
+        Ok(Op::Prompt { text: typed.text, attachments, delivery, thinking: typed.thinking, data: Vec::new() })
     }
 
     /// Runs one prompt or command to its end. False if the run cannot continue.

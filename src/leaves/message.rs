@@ -3,15 +3,20 @@
 //! One vocabulary serves the model, the session log, the screen and headless output.
 
 mod attachment;
+mod data;
+mod display;
 pub mod tokens;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use attachment::Attachment;
+pub use data::typed;
+pub use display::{Display, FileDiff, Said};
 
 /// Names one tool call, unique in its session. Ours, never the provider's.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -244,36 +249,6 @@ impl ToolResult {
     }
 }
 
-/// What a front end draws for a result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Display {
-    /// A change to one file. A new file has no `before`.
-    Diff(FileDiff),
-    /// A command that ran. No `code` if it was killed.
-    Command { code: Option<i32>, millis: u64 },
-    /// A one-line summary such as `120 lines` or `12 files`.
-    Line { text: String },
-    /// The todo list after the call.
-    Todos { items: Vec<Todo> },
-    /// A sub-agent that ran: the name of its transcript, the calls it made, tokens in its window, its time.
-    Agent { id: String, tools: u32, tokens: u64, millis: u64 },
-    /// The final answer as it was accepted: a hook may have rewritten what the model sent.
-    Answer { value: serde_json::Value },
-}
-
-/// A change to one file, as a unified diff.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileDiff {
-    pub path: String,
-    /// Unified diff with three lines of context, without file headers; capped, ends in a line saying so.
-    pub unified: String,
-    pub added: u32,
-    pub removed: u32,
-    /// True when the file did not exist before.
-    pub created: bool,
-}
-
 /// One entry of the todo list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -427,6 +402,9 @@ pub struct Message {
     /// What an attachment changed in the session's own state: the model has seen the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// Of a prompt: bytes of its text that came with the words, such as a paste or piped input. Nobody said them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<Range<usize>>,
 }
 
 impl Message {
@@ -441,6 +419,7 @@ impl Message {
             usage: None,
             stop: None,
             effects: Vec::new(),
+            data: Vec::new(),
         }
     }
 

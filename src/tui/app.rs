@@ -212,7 +212,13 @@ impl App {
             Some(command) => Op::Shell { command: command.to_owned() },
             None => {
                 let delivery = Delivery::AfterTurn;
-                Op::Prompt { text: line.to_owned(), attachments: Vec::new(), delivery, thinking: None }
+                Op::Prompt {
+                    text: line.to_owned(),
+                    attachments: Vec::new(),
+                    delivery,
+                    thinking: None,
+                    data: Vec::new(),
+                }
             }
         };
         vec![remembered, op]

@@ -19,7 +19,13 @@ pub(super) fn first(app: &mut App, now: Instant) -> Vec<Effect> {
         Ok(None) => {
             let mut effects = remember(app, line.as_str().into());
             let delivery = Delivery::AfterTurn;
-            effects.push(Effect::Send(Op::Prompt { text: line, attachments: Vec::new(), delivery, thinking: None }));
+            effects.push(Effect::Send(Op::Prompt {
+                text: line,
+                attachments: Vec::new(),
+                delivery,
+                thinking: None,
+                data: Vec::new(),
+            }));
             effects
         }
         Err(unknown) => {

@@ -557,8 +557,13 @@ mod tests {
             press(KeyCode::Char('h'), KeyModifiers::NONE);
             press(KeyCode::Char('i'), KeyModifiers::NONE);
             press(KeyCode::Enter, KeyModifiers::NONE);
-            let prompt =
-                Op::Prompt { text: "hi".into(), attachments: Vec::new(), delivery: Delivery::Steer, thinking: None };
+            let prompt = Op::Prompt {
+                text: "hi".into(),
+                attachments: Vec::new(),
+                delivery: Delivery::Steer,
+                thinking: None,
+                data: Vec::new(),
+            };
             assert_eq!(asked.recv().await, Some(Op::Remember("hi".into())));
             assert_eq!(asked.recv().await, Some(prompt));
             for (seq, message) in [Message::prompt("hi"), Message::reply(vec![crate::message::Block::text("Hello.")])]

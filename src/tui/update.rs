@@ -18,7 +18,7 @@ use super::pager::{self, Page, Pager};
 use super::thinking;
 use super::transcript::Want;
 use crate::commands::{Builtin, Parsed, Screen, Server};
-use crate::protocol::{Answer, Delivery, ListKind, Op, Typed};
+use crate::protocol::{Answer, Delivery, Fold, ListKind, Op, Typed};
 
 /// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
@@ -428,8 +428,9 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     let (draft, _) = app.composer.take();
     let typed = draft.typed().trimmed();
     let text = typed.text.clone();
+    let data = typed.folds.iter().filter(|fold| fold.picture.is_none()).map(Fold::range).collect();
     let mut effects = remember(app, typed);
-    effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery, thinking: None }));
+    effects.push(Effect::Send(Op::Prompt { text, attachments: draft.attachments(), delivery, thinking: None, data }));
     effects
 }
 

@@ -121,8 +121,13 @@ async fn an_interrupt_in_mid_stream_keeps_what_had_arrived() {
 
 #[tokio::test]
 async fn a_steered_prompt_arrives_at_the_next_tool_boundary() {
-    let steer =
-        Op::Prompt { text: "also this".into(), attachments: Vec::new(), delivery: Delivery::Steer, thinking: None };
+    let steer = Op::Prompt {
+        text: "also this".into(),
+        attachments: Vec::new(),
+        delivery: Delivery::Steer,
+        thinking: None,
+        data: Vec::new(),
+    };
     let run = Harness::new()
         .file("a.txt", "A")
         .script(
@@ -433,8 +438,13 @@ async fn usage_is_told_by_model() {
 
 #[tokio::test]
 async fn what_was_queued_behind_a_failure_comes_back() {
-    let queued =
-        Op::Prompt { text: "and then".into(), attachments: Vec::new(), delivery: Delivery::AfterTurn, thinking: None };
+    let queued = Op::Prompt {
+        text: "and then".into(),
+        attachments: Vec::new(),
+        delivery: Delivery::AfterTurn,
+        thinking: None,
+        data: Vec::new(),
+    };
     let run = Harness::new()
         .script("- reply: [text: Half, delay_ms: 20, error: {kind: auth}]")
         .prompt("first")

@@ -21,7 +21,7 @@ const ASK: &str = r#"
 - reply:
   - tool: {name: EnterPlanMode, input: {}}
   - tool: {name: AskUserQuestion, input: {questions: [{question: Which?, header: Which, options: [{label: a, description: b}, {label: c, description: d}]}]}}
-- expect: {contains: "nobody can be asked"}
+- expect: {contains: "Nobody can be asked"}
   reply: [text: Decided.]
 "#;
 

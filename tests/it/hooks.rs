@@ -513,6 +513,7 @@ async fn a_steered_prompt_is_heard_too() {
         attachments: Vec::new(),
         delivery: cocode::protocol::Delivery::Steer,
         thinking: None,
+        data: Vec::new(),
     };
     let ran = hooked("UserPromptSubmit", "", "grep -q secret && exit 2 || true")
         .script(script)

@@ -29,17 +29,25 @@ fn lines<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(values: 
 #[test]
 fn ops() {
     let ops = [
-        Op::Prompt { text: "go".into(), attachments: vec!["a.txt".into()], delivery: Delivery::Steer, thinking: None },
+        Op::Prompt {
+            text: "go".into(),
+            attachments: vec!["a.txt".into()],
+            delivery: Delivery::Steer,
+            thinking: None,
+            data: Vec::new(),
+        },
         Op::Prompt {
             text: "go".into(),
             attachments: Vec::new(),
             delivery: Delivery::AfterTurn,
             thinking: Some(Override { level: Level::DeepThink, budget: Some(9_000) }),
+            data: vec![1..2],
         },
         Op::Shell { command: "ls".into() },
         Op::Command { name: "model".into(), args: "opus".into() },
         Op::Answer { id: AskId(1), answer: Answer::Yes },
         Op::Answer { id: AskId(1), answer: Answer::AllEdits },
+        Op::Answer { id: AskId(1), answer: Answer::Nobody { told: "nobody is there".into() } },
         Op::Answer { id: AskId(1), answer: Answer::Rewrite { text: "mine".into() } },
         Op::Answer {
             id: AskId(1),

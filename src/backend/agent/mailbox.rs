@@ -1,6 +1,7 @@
 //! Where the engine's op loop and the running turn meet: questions and answers, queued prompts, mode changes, interrupts.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::decided;
 use super::skill_runs::Invocation;
+use crate::message::typed;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
@@ -27,29 +29,37 @@ pub struct Prompt {
     pub shell: Option<String>,
     /// How hard its turn is thought about, where the caller says so.
     pub thinking: Option<Override>,
-    /// How many bytes of the text somebody typed; the rest is data. None: all of it.
-    pub typed: Option<usize>,
+    /// Bytes of the text that nobody typed: a paste, piped input.
+    pub data: Vec<Range<usize>>,
 }
 
 impl Prompt {
     /// A prompt that is nothing but its text.
     pub fn new(text: impl Into<String>) -> Prompt {
-        Prompt { text: text.into(), attachments: Vec::new(), skill: None, shell: None, thinking: None, typed: None }
+        Prompt {
+            text: text.into(),
+            attachments: Vec::new(),
+            skill: None,
+            shell: None,
+            thinking: None,
+            data: Vec::new(),
+        }
     }
 
     /// Adds what nobody typed: the model reads it, and nothing in it is a word to us.
     pub fn with_data(mut self, data: &str) -> Prompt {
-        self.typed = Some(self.text.len());
         if !self.text.is_empty() {
             self.text.push_str("\n\n");
         }
+        let at = self.text.len();
         self.text.push_str(data);
+        self.data.push(at..self.text.len());
         self
     }
 
     /// What somebody typed of it.
-    pub fn typed(&self) -> &str {
-        &self.text[..self.typed.unwrap_or(self.text.len())]
+    pub fn typed(&self) -> String {
+        typed(&self.text, &self.data, 0)
     }
 }
 
@@ -289,8 +299,8 @@ impl Mailbox {
             (Some(Invocation { name, args }), _) => Op::Command { name, args },
             (None, Some(command)) => Op::Shell { command },
             (None, None) => {
-                let Prompt { text, attachments, thinking, .. } = prompt;
-                Op::Prompt { text, attachments, delivery, thinking }
+                let Prompt { text, attachments, thinking, data, .. } = prompt;
+                Op::Prompt { text, attachments, delivery, thinking, data }
             }
         })
     }

@@ -407,8 +407,8 @@ impl<'a> Watch<'a> {
     fn ask(&mut self, id: AskId, question: Question) {
         // A definition may plan below a session that declines whatever is not allowed.
         if self.mode == Mode::DontAsk && matches!(question, Question::Permission { .. }) {
-            let feedback = Some("mode dontAsk denies what is not allowed".to_owned());
-            self.below.answer(id, Answer::No { feedback });
+            let told = "Mode dontAsk denies what is not allowed.".to_owned();
+            self.below.answer(id, Answer::Nobody { told });
             return;
         }
         let asker = Asker { agent: self.task.agent.clone(), description: self.task.description.clone() };

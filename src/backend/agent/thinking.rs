@@ -35,7 +35,7 @@ impl Thinking {
     /// Looks for keywords in what the user typed, and at what came with it. A prompt that steers takes the place of the
     /// earlier one.
     pub(super) fn note(&mut self, prompt: &Prompt, settings: &Settings) {
-        if let Some(found) = settings.keywords.find(prompt.typed()) {
+        if let Some(found) = settings.keywords.find(&prompt.typed()) {
             self.keyword = Some(found);
         }
         self.turn = prompt.thinking.or(self.turn);

@@ -330,7 +330,7 @@ impl Turn<'_> {
                 }
             }
         }
-        agent.conversation.push(Message { blocks, ..Message::prompt("") }, self.mailbox).await?;
+        agent.conversation.push(Message { blocks, data: prompt.data, ..Message::prompt("") }, self.mailbox).await?;
         for message in attached {
             agent.conversation.push(message, self.mailbox).await?;
         }

@@ -175,8 +175,8 @@ impl Inbox {
                 mailbox.interrupt();
             }
             Op::Answer { id, answer } => mailbox.answer(id, answer),
-            Op::Prompt { text, attachments, delivery, thinking } => {
-                mailbox.enqueue(Prompt { attachments, thinking, ..Prompt::new(text) }, delivery);
+            Op::Prompt { text, attachments, delivery, thinking, data } => {
+                mailbox.enqueue(Prompt { attachments, thinking, data, ..Prompt::new(text) }, delivery);
                 mailbox.emit(mailbox.queue()).await;
             }
             Op::Unqueue { id } => {

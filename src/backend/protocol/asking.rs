@@ -143,6 +143,10 @@ pub enum Answer {
     No {
         feedback: Option<String>,
     },
+    /// No, because no person could be asked; the text tells the agent.
+    Nobody {
+        told: String,
+    },
     /// For `Question::Locked`.
     Fork,
     ReadOnly,

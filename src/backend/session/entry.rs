@@ -14,7 +14,7 @@ use crate::permission::Mode;
 use crate::thinking::Level;
 
 pub use self::decided::{Decided, Decider, Lasts, Matter};
-pub use self::ledger::{DENIED_WITH, Ledger, Line, Sort, Who};
+pub use self::ledger::{Ledger, Line, Sort, Who};
 pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
 
 /// Version that this program writes.

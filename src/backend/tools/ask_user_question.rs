@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::message::{Display, Outcome};
+use crate::message::{Display, Outcome, Said};
 use crate::permission::Access;
 use crate::protocol::{Answer, ChoiceOption, Choices, Question};
 
@@ -59,7 +59,8 @@ fn choices(Input { questions }: Input) -> Result<Vec<Choices>, String> {
     let check = |(at, asked): (usize, Asked)| {
         let place = |rest: &str| format!("Parameter `questions[{at}].{rest}`");
         let text = |name: &str, text: &str| {
-            let text = text.trim().to_owned();
+            // A line of its own would be read as an answer.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             if text.is_empty() { Err(format!("{} is empty.", place(name))) } else { Ok(text) }
         };
         let (question, header) = (text("question", &asked.question)?, text("header", &asked.header)?);
@@ -98,10 +99,15 @@ async fn ask(questions: Vec<Choices>, context: &Context) -> Output {
                 let chosen = answers.get(at).unwrap_or(&none);
                 let chosen = if chosen.is_empty() { "(nothing chosen)".to_owned() } else { chosen.join("; ") };
                 told.push_str(&format!("\n- {} → {chosen}", question.question));
-                shown.push(format!("{}: {chosen}", question.header));
+                shown.push(Said {
+                    words: chosen,
+                    header: question.header.clone(),
+                    question: question.question.clone(),
+                });
             }
-            Output { display: Some(Display::Line { text: shown.join(" · ") }), ..Output::ok(told) }
+            Output { display: Some(Display::Said { answers: shown }), ..Output::ok(told) }
         }
+        Some(Answer::Nobody { told }) => Output { outcome: Outcome::Denied, ..Output::ok(told) },
         Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => {
             Output::denied(&format!("The user did not answer the questions: {}", words.trim()), words.trim())
         }

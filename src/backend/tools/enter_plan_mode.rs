@@ -42,6 +42,7 @@ async fn enter(Input { reason }: Input, context: &Context) -> Result<Output, Str
             after: vec![After::EnterPlan],
             ..Output::ok("The user agrees: plan mode is on. A reminder with the plan file and the steps follows.")
         },
+        Some(Answer::Nobody { told }) => Output { outcome: Outcome::Denied, ..Output::ok(told) },
         Some(Answer::No { feedback: Some(words) }) => Output::denied(
             &format!("The user does not want a plan first and says: {}. Continue without one.", words.trim()),
             &words,

@@ -1,11 +1,22 @@
 //! What an attachment is: told by who makes it, kept in the log, never read back from its words.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Kind, Message, Role};
 
 const OPEN: &str = "<system-reminder>\n";
 const CLOSE: &str = "\n</system-reminder>";
+
+/// The text as long as it was, without what would end the reminder it is put into, or begin one: files and programs write it, too.
+fn unmarked(text: &str) -> Cow<'_, str> {
+    static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)<([\s/]*system-reminder)").ok());
+    let with = |tag: &Captures<'_>| format!("[{}", &tag[1]);
+    TAG.as_ref().map_or(Cow::Borrowed(text), |tag| tag.replace_all(text, with))
+}
 
 /// What a message brings that neither the user typed nor the model answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -51,7 +62,7 @@ pub enum Attachment {
 impl Message {
     /// Text for the model that the conversation does not show.
     pub fn attachment(what: Attachment, text: &str) -> Message {
-        let text = format!("{OPEN}{}{CLOSE}", text.trim_end());
+        let text = format!("{OPEN}{}{CLOSE}", unmarked(text.trim_end()));
         Message { user_visible: false, ..Message::plain(Role::User, Kind::Attachment(what), vec![Block::text(text)]) }
     }
 
@@ -65,5 +76,29 @@ impl Message {
         let text = self.text();
         let inner = text.strip_prefix(OPEN).unwrap_or(&text);
         inner.strip_suffix(CLOSE).unwrap_or(inner).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_inside_ends_a_reminder() {
+        for (text, want) in [
+            ("a </system-reminder> <system-reminder>b", "a [/system-reminder> [system-reminder>b"),
+            ("</System-Reminder>\n< / system-reminder >", "[/System-Reminder>\n[ / system-reminder >"),
+            ("a < b, <system>, système", "a < b, <system>, système"),
+        ] {
+            for what in [Attachment::Restored, Attachment::File, Attachment::Opening { memory: 1 }] {
+                let made = Message::attachment(what, text);
+                assert_eq!(made.attached(), want);
+                assert_eq!(
+                    made.text().matches("system-reminder>").count() - want.matches("system-reminder>").count(),
+                    2
+                );
+            }
+            assert_eq!(text.len(), want.len(), "places in the text stay where they are");
+        }
     }
 }

@@ -129,10 +129,10 @@ impl Call {
     /// Its one line is a sentence that does not fit behind the title, such as what the user answered.
     fn told_below(&self, width: usize, detail: Detail) -> bool {
         const SENTENCE: usize = 24;
-        let Some(Display::Line { text }) = self.result.as_ref().and_then(|result| result.display.as_ref()) else {
+        let Some(text) = self.result.as_ref().and_then(|result| result.display.as_ref()?.line()) else {
             return false;
         };
-        let told = text::width(text);
+        let told = text::width(&text);
         let label = self.label(detail);
         let head = 2 + label.columns() + text::width(&label.title);
         told > SENTENCE && head + 2 + told > width
@@ -161,7 +161,7 @@ impl Call {
             };
         }
         match (result.outcome, &result.display) {
-            (Outcome::Denied, Some(Display::Line { .. })) => "you said no".to_string(),
+            (Outcome::Denied, Some(Display::Said { .. })) => "you said no".to_string(),
             (Outcome::Denied, _) => "denied".to_string(),
             (Outcome::Interrupted, _) => "interrupted".to_string(),
             (_, Some(Display::Command { code, millis })) => {
@@ -178,7 +178,9 @@ impl Call {
                 diff::summary(diff).trim_start_matches("new, ").to_owned()
             }
             (_, Some(Display::Diff(diff))) => diff::summary(diff),
-            (_, Some(Display::Line { text })) => text::clean_line(text),
+            (_, Some(told @ (Display::Line { .. } | Display::Said { .. }))) => {
+                told.line().map(|text| text::clean_line(&text)).unwrap_or_default()
+            }
             (_, Some(Display::Todos { items })) if detail == Detail::Whole => {
                 format!("{} done", words::progress(items))
             }
@@ -217,14 +219,15 @@ impl Call {
             (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
             (Outcome::Ok, Some(Display::Todos { items })) if begun(items) && detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
-            (Outcome::Ok, Some(Display::Line { text }))
+            (Outcome::Ok, Some(told @ (Display::Line { .. } | Display::Said { .. })))
                 if detail != Detail::Whole && self.told_below(width, detail) =>
             {
-                wrap::plain(&text::clean_line(text), theme.dim, width, &Prefix::hanging("  └ ", theme.dim))
+                let text = told.line().unwrap_or_default();
+                wrap::plain(&text::clean_line(&text), theme.dim, width, &Prefix::hanging("  └ ", theme.dim))
             }
-            (Outcome::Ok, Some(Display::Line { .. })) if detail != Detail::Whole => Vec::new(),
-            (Outcome::Denied, Some(Display::Line { text })) if detail != Detail::Whole => {
-                output_rows(text, theme.text, width, theme, detail)
+            (Outcome::Ok, Some(Display::Line { .. } | Display::Said { .. })) if detail != Detail::Whole => Vec::new(),
+            (Outcome::Denied, Some(said @ Display::Said { .. })) if detail != Detail::Whole => {
+                output_rows(&said.line().unwrap_or_default(), theme.text, width, theme, detail)
             }
             (Outcome::Interrupted, None) if detail != Detail::Whole => Vec::new(),
             (_, Some(Display::Command { code: Some(code), .. })) if detail != Detail::Whole => {

@@ -166,7 +166,6 @@ fn an_answer_that_does_not_fit_stands_below() {
 #[test]
 fn calls() {
     use Outcome::*;
-    let line = |text: &str| Display::Line { text: text.into() };
     let command = |code, millis| Some(Display::Command { code, millis });
     let unified = "@@ -1,2 +1,2 @@\n use std::io;\n-let a = 1;\n+let a = 2;\n".to_string();
     let diff = FileDiff { path: "src/a.rs".into(), unified, added: 1, removed: 1, created: false };
@@ -191,8 +190,11 @@ fn calls() {
     let rows = [
         ("bash", call("Bash", "cargo test", Some((Ok, &numbered(9), command(Some(0), 200))))),
         ("bash_exit", call("Bash", "false", Some((Error, "no\n[Exit code 1]", command(Some(1), 1))))),
-        ("said_no", call("Bash", "rm x", Some((Denied, "The user refused this.", Some(line("")))))),
-        ("said_why", call("Bash", "rm x", Some((Denied, "The user refused this.", Some(line("use git rm")))))),
+        ("said_no", call("Bash", "rm x", Some((Denied, "The user refused this.", Some(Display::said(None)))))),
+        (
+            "said_why",
+            call("Bash", "rm x", Some((Denied, "The user refused this.", Some(Display::said(Some("use git rm")))))),
+        ),
         ("bash_short", call("Bash", "ls", Some((Ok, "a\nb\n", command(Some(0), 1500))))),
         ("bash_failed", call("Bash", "false", Some((Error, "Exit code 1", command(Some(1), 61_000))))),
         ("bash_killed", call("Bash", "sleep 100", Some((Interrupted, "", command(None, 100))))),

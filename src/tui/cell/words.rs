@@ -131,7 +131,7 @@ impl Call {
         let asks = matches!(self.tool.as_str(), "AskUserQuestion" | "EnterPlanMode" | "ExitPlanMode");
         match self.result.as_ref().map(|result| (result.outcome, &result.display)) {
             Some((Outcome::Ok, _)) => asks,
-            Some((Outcome::Denied, Some(Display::Line { text }))) => text.is_empty(),
+            Some((Outcome::Denied, Some(Display::Said { answers }))) => answers.is_empty(),
             _ => false,
         }
     }

@@ -289,6 +289,7 @@ impl Harness {
                         attachments: self.attachments.clone(),
                         delivery: Delivery::AfterTurn,
                         thinking: None,
+                        data: Vec::new(),
                     },
                     None => Op::Shutdown,
                 };

@@ -19,7 +19,7 @@ use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::session;
-use crate::session::entry::{DENIED_WITH, Decider, Lasts};
+use crate::session::entry::{Decider, Lasts};
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {
@@ -330,8 +330,8 @@ impl Agent {
         let id = ready.call.id.clone();
         let result = |outcome, text: &str| ToolResult::of_text(id.clone(), outcome, text);
         // The screen shows the user's own words, if any: they know what the model is told.
-        let refused = |text: &str, words: &str| ToolResult {
-            display: Some(Display::Line { text: words.to_owned() }),
+        let refused = |text: &str, words: Option<&str>| ToolResult {
+            display: Some(Display::said(words)),
             ..result(Outcome::Denied, text)
         };
         let (answer, decision) = match self.wait(&ready, question, mailbox, cancel).await? {
@@ -367,12 +367,14 @@ impl Agent {
                 }
                 None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
             },
-            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => {
-                Admission::Refused(refused(&format!("{DENIED_WITH}{}", words.trim()), words.trim()))
-            }
+            Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
+                &format!("The user denied this call and says what to do instead: {}", words.trim()),
+                Some(words.trim()),
+            )),
+            Some(Answer::Nobody { told }) => Admission::Refused(result(Outcome::Denied, &told)),
             Some(_) => Admission::Stopped(refused(
                 "The user denied this call and stopped the turn. Wait for their next message.",
-                "",
+                None,
             )),
         }))
     }

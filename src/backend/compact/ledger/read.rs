@@ -9,8 +9,8 @@ use super::lexis::{
 };
 use super::{Pending, Reader};
 use crate::compact::restore;
-use crate::message::{Block, Content, Display, Kind, Message, Outcome, Role, ToolCall, ToolResult};
-use crate::session::entry::{DENIED_WITH, Sort, Who};
+use crate::message::{Block, Display, Kind, Message, Outcome, Role, Said, ToolCall, ToolResult, typed};
+use crate::session::entry::{Sort, Who};
 use crate::stdx::redact;
 
 /// Bytes of a result that are looked through, at each end of it.
@@ -19,9 +19,8 @@ const LOOKED_THROUGH: usize = 32 * 1024;
 /// Lines with figures that one result may leave.
 const OF_ONE_RESULT: usize = 4;
 
-/// The tool whose calls are command lines, and the one whose results are answers of the user.
+/// The tool whose calls are command lines.
 const SHELL: &str = "Bash";
-const QUESTIONS: &str = "AskUserQuestion";
 
 /// Tools that change the file they are called with, and say nothing else.
 const CHANGE: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
@@ -42,7 +41,7 @@ const LONG_LINE: usize = 240;
 pub(super) fn message(reader: &mut Reader<'_>, message: &Message) {
     match (message.role, message.kind) {
         (Role::User, Kind::Prompt) => {
-            let text = message.text();
+            let text = typed(&message.text(), &message.data, 0);
             lexis::sentences(&text).into_iter().for_each(|sentence| said(reader, sentence, None));
         }
         (Role::Assistant, _) => {
@@ -68,7 +67,7 @@ pub(super) fn pending(pending: &mut Pending, message: &Message) {
     match (message.role, message.kind) {
         (Role::User, Kind::Prompt) => {
             const WHY: usize = 90;
-            let text = message.text();
+            let text = typed(&message.text(), &message.data, 0);
             let says = |part: &&str| lexis::words(part).take(3).count() > 2;
             let sentences = lexis::sentences(&text).into_iter().map(lexis::without_lead).collect::<Vec<_>>();
             if let Some(first) = sentences.iter().copied().find(says).or(sentences.first().copied()) {
@@ -161,9 +160,9 @@ fn stated(reader: &mut Reader<'_>, text: &str) {
 }
 
 fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &ToolResult) {
-    if let Some(words) = users_words(&tool, result) {
-        for (words, question) in &words {
-            let about = question.unwrap_or(&what);
+    if let Some(words) = users_words(result) {
+        for Said { words, question, .. } in words {
+            let about = if question.is_empty() { &what } else { question };
             lexis::sentences(words).into_iter().for_each(|part| said(reader, part, Some(about)));
         }
         return;
@@ -190,31 +189,10 @@ fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &Tool
     }
 }
 
-/// What the user said in the answer to a question, in a refusal, or of a plan; an answer with the question, which is the
-/// model's.
-pub(in crate::compact) fn users_words<'a>(
-    tool: &str,
-    result: &'a ToolResult,
-) -> Option<Vec<(&'a str, Option<&'a str>)>> {
-    let text = result.content.iter().find_map(|part| match part {
-        Content::Text { text } => Some(text.as_str()),
-        Content::Media(_) => None,
-    });
-    let text = text.unwrap_or_default();
-    match result.outcome {
-        Outcome::Denied => {
-            let words = match (text.strip_prefix(DENIED_WITH), &result.display) {
-                (Some(words), _) => words,
-                (None, Some(Display::Line { text })) => text.as_str(),
-                _ => "",
-            };
-            Some(words.trim()).filter(|words| !words.is_empty()).map(|words| vec![(words, None)])
-        }
-        Outcome::Ok if tool == QUESTIONS => {
-            let answers = text.lines().filter_map(|line| line.rsplit_once(" → "));
-            let answers = answers.filter(|(_, chosen)| !chosen.starts_with("(nothing"));
-            Some(answers.map(|(question, chosen)| (chosen, Some(question.trim_start_matches("- ")))).collect())
-        }
+/// What the user said in the answer to a question, in a refusal, or of a plan.
+pub(in crate::compact) fn users_words(result: &ToolResult) -> Option<&[Said]> {
+    match &result.display {
+        Some(Display::Said { answers }) => Some(answers),
         _ => None,
     }
 }

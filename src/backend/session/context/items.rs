@@ -83,13 +83,14 @@ impl Item {
             own.blocks[at] = block;
             return change;
         }
-        let Message { role, kind, blocks, agent_visible, user_visible, origin, usage, stop, effects } = &*self.shown;
+        let Message { role, kind, blocks, agent_visible, user_visible, origin, usage, stop, effects, data } =
+            &*self.shown;
         let mut with = Vec::with_capacity(blocks.len());
         with.extend_from_slice(&blocks[..at]);
         with.push(block);
         with.extend_from_slice(&blocks[at + 1..]);
         let (agent_visible, user_visible, usage) = (*agent_visible, *user_visible, *usage);
-        let (origin, stop, effects) = (origin.clone(), stop.clone(), effects.clone());
+        let (origin, stop, effects, data) = (origin.clone(), stop.clone(), effects.clone(), data.clone());
         self.shown = Arc::new(Message {
             role: *role,
             kind: *kind,
@@ -100,6 +101,7 @@ impl Item {
             usage,
             stop,
             effects,
+            data,
         });
         change
     }

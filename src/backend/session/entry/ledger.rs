@@ -4,9 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Seq;
 
-/// How the result of a call begins that the user denied with a remark; the remark follows.
-pub const DENIED_WITH: &str = "The user denied this call and says what to do instead: ";
-
 /// Lines by the order in which the log said them; a line that was said again counts from then on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ledger {

@@ -1,0 +1,41 @@
+//! What came with the words of a prompt: a paste, piped input.
+
+use std::ops::Range;
+
+/// The text with at most `most` bytes of each range of data in it: what somebody typed is all there.
+pub fn typed(text: &str, data: &[Range<usize>], most: usize) -> String {
+    let (mut typed, mut from) = (String::new(), 0);
+    for part in data {
+        let (Some(before), Some(came)) = (text.get(from..part.start), text.get(part.clone())) else { continue };
+        let kept = &came[..came.floor_char_boundary(most)];
+        typed.push_str(before);
+        typed.push_str(kept);
+        if kept.len() < came.len() {
+            let more = came.len() - kept.len();
+            typed.push_str(&if kept.is_empty() {
+                "\n".to_owned()
+            } else {
+                format!("\n[{more} more bytes came with it]\n")
+            });
+        }
+        from = part.end;
+    }
+    typed.push_str(text.get(from..).unwrap_or_default());
+    typed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_cut_and_words_stay() {
+        let text = "one [äöü] two [x] three";
+        let check = |data: &[Range<usize>], most, want: &str| assert_eq!(typed(text, data, most), want);
+        check(&[], 0, text);
+        check(&[4..12, 17..20], 9, text);
+        check(&[4..12, 17..20], 0, "one \n two \n three");
+        check(&[4..12], 4, "one [ä\n[5 more bytes came with it]\n two [x] three");
+        check(&[5..6, 20..99, 3..1], 0, text);
+    }
+}
