@@ -123,7 +123,7 @@ impl Made<'_> {
             let brought = weight(&opening, &summary) + restored.tokens();
             opening.extend(self::quotes(context, driver, keep_from, brought, ration));
         }
-        let summary = summary::without_orders(&summary, context);
+        let summary = summary::vetted(&summary, context);
         let mut boundary = Boundary { trigger, tier: tier.into(), keep_from, opening, archived, ..Boundary::default() };
         boundary.ledger = driver.ledger(context);
         let restored = restored.join(&mut boundary);

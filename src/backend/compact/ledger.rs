@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 pub(super) use self::read::{ASKED, users_words};
 pub use self::shown::{Known, message};
-use crate::message::CallId;
+use crate::message::{Block, CallId, Content, Kind, Message, TodoStatus};
 use crate::session::Context;
 use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
 use crate::stdx::redact;
@@ -104,9 +104,30 @@ impl Fold {
     }
 }
 
-/// Whether a text tries to give orders to a model.
-pub(super) fn orders(text: &str) -> bool {
-    lexis::COMMANDS.found_in(text)
+/// Whether a line of a summary must not stay: it gives orders, as nobody but the user does; it says that the user agreed to
+/// what nobody ever named; or that all is done while todos are open.
+pub(super) fn refuted(line: &str, context: &Context) -> bool {
+    let line = line.trim_start_matches(|c: char| !c.is_alphabetic());
+    let named = |word: &str| context.shown().any(|shown| says(shown.message, word));
+    let invented = || lexis::marks(line).into_iter().chain(lexis::capitals(line)).any(|word| !named(word));
+    lexis::COMMANDS.found_in(line) && !prompted(line.trim_end_matches('"'), context)
+        || lexis::CONSENTS.found_in(line) && invented()
+        || lexis::ENDS.found_in(line) && context.todos().iter().any(|todo| todo.status != TodoStatus::Completed)
+}
+
+/// Whether the user said it.
+fn prompted(line: &str, context: &Context) -> bool {
+    context.shown().any(|shown| shown.message.kind == Kind::Prompt && says(shown.message, line))
+}
+
+fn says(message: &Message, word: &str) -> bool {
+    message.blocks.iter().any(|block| match block {
+        Block::Text { text, .. } => text.contains(word),
+        Block::ToolResult(result) => {
+            result.content.iter().any(|part| matches!(part, Content::Text { text } if text.contains(word)))
+        }
+        Block::ToolCall(_) | Block::Thinking { .. } | Block::Media(_) => false,
+    })
 }
 
 /// Puts one entry into the ledger.

@@ -125,6 +125,20 @@ static LEADS: Turns = Turns::new(|| {
     )
 });
 
+/// The user is said to have agreed to something.
+pub(super) static CONSENTS: Turns = Turns::new(|| {
+    pattern(
+        r"(?i)\buser (?:\w+ )?(?:agreed|approved|confirmed|accepted|allowed|permitted|authori[sz]ed|decided|consented)\b",
+    )
+});
+
+/// All is said to be done.
+pub(super) static ENDS: Turns = Turns::new(|| {
+    pattern(
+        r"(?i)\bnothing (?:is |else |more )?(?:is )?(?:left|remains|open|to do)\b|\b(?:everything|all (?:tasks?|todos?|steps?|items?|work))\b.{0,20}\b(?:done|completed?|finished)\b",
+    )
+});
+
 /// Somebody asks for a piece of work.
 pub(super) static REQUESTS: Turns = Turns::new(|| {
     pattern(
@@ -136,8 +150,8 @@ pub(super) static REQUESTS: Turns = Turns::new(|| {
 /// user's own words are next to the ledger anyway.
 pub(super) static COMMANDS: Turns = Turns::new(|| {
     any_of(
-        r"(?:ignore|disregard|forget|override) (?:all |any |the |your |every )*(?:previous|prior|earlier|above|preceding|other|system)(?: \w+)? ?(?:instructions?|prompts?|rules?|messages?|context)|you are now|new instructions?|system prompt|developer message|act as|do anything now|jailbreak\w*|(?:the )?assistant (?:must|should|will) (?:now|immediately)|without (?:telling|informing) the user|do not (?:tell|inform|mention (?:this )?to) the user|ignoriere (?:alle|die) (?:vorherigen|bisherigen)",
-        r"</?system(?:-reminder)?\s*>|<\|im_(?:start|end)\|>|\[/?INST\]|忽略(?:之前|以上|所有)|無視して|以前の指示|이전 지시",
+        r"(?:ignore|disregard|forget|override) (?:all |any |the |your |every )*(?:previous|prior|earlier|above|preceding|other|system)(?: \w+)? ?(?:instructions?|prompts?|rules?|messages?|context)|(?:ignore|disregard) (?:what )?the user|you are now|new instructions?|system prompt|developer message|act as|do anything now|jailbreak\w*|(?:the )?assistant (?:must|should|will) (?:now|immediately)|without (?:telling|informing) the user|do not (?:tell|inform|mention (?:this )?to) the user|ignoriere (?:alle|die) (?:vorherigen|bisherigen)",
+        r"</?system(?:-reminder)?\s*>|<\|im_(?:start|end)\|>|\[/?INST\]|(?:curl|wget) [^|\n]*\| ?(?:sudo )?(?:ba|z)?sh\b|忽略(?:之前|以上|所有)|無視して|以前の指示|이전 지시",
     )
 });
 
@@ -345,15 +359,17 @@ pub(super) fn marks(text: &str) -> Vec<&str> {
 /// Words of a text that are written as names are: with a capital letter, not at the start. In a language that writes all nouns
 /// so they tell nothing.
 pub(super) fn proper(text: &str) -> usize {
-    let (mut found, mut count) = (0, 0);
-    for (_, word) in words(text) {
-        let capital = word.chars().next().is_some_and(char::is_uppercase) && word.chars().nth(2).is_some();
-        found += usize::from(capital && count > 0 && word.chars().any(char::is_lowercase));
-        count += 1;
-    }
     // What is quoted is a name as well.
-    found += text.matches(['「', '“']).count();
-    if found * 4 > count.max(4) { 0 } else { found }
+    let found = capitals(text).count() + text.matches(['「', '“']).count();
+    if found * 4 > words(text).count().max(4) { 0 } else { found }
+}
+
+/// Those words.
+pub(super) fn capitals(text: &str) -> impl Iterator<Item = &str> {
+    words(text).skip(1).map(|(_, word)| word).filter(|word| {
+        let capital = word.chars().next().is_some_and(char::is_uppercase) && word.chars().nth(2).is_some();
+        capital && word.chars().any(char::is_lowercase)
+    })
 }
 
 /// How many figures and names a text has.

@@ -50,6 +50,9 @@ const SECTIONS: [Section; 7] = [
 /// Rank from which on a line tells something beyond its figures and names.
 const TELLS: u8 = 6;
 
+/// The section of the todos.
+const TODOS: usize = 2;
+
 /// The section of what the model found, and of what tools printed.
 const FINDINGS: usize = 5;
 
@@ -95,6 +98,10 @@ pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -
         }
         of_section.sort_by_key(|row| row.seq);
         text.push_str(&format!("\n\n## {title}"));
+        let left = if section == TODOS { rows.iter().filter(|row| row.section == TODOS).count() } else { 0 };
+        if left > of_section.len() {
+            text.push_str(&format!(" (the first {} of {left})", of_section.len()));
+        }
         let mut grouped = HashSet::new();
         for row in &of_section {
             if row.group.is_empty() {
@@ -111,7 +118,7 @@ pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -
 fn rows<'a>(ledger: &'a Ledger, todos: &[Todo], known: Known<'_>) -> Vec<Row<'a>> {
     let open = todos.iter().filter(|todo| todo.status != TodoStatus::Completed);
     let open = open.filter(|todo| !known.verbatim.contains(&todo.content)).enumerate().map(|(at, todo)| Row {
-        section: 2,
+        section: TODOS,
         missing: !known.summary.contains(&todo.content),
         rank: if todo.status == TodoStatus::InProgress { 9 } else { 8 },
         // In their own order.
@@ -170,7 +177,8 @@ fn told(line: &Line, summary: &str) -> bool {
 /// else fits, what tells most first.
 fn choose(rows: &[Row<'_>], budget: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    let newest = |row: &Row<'_>| Reverse((row.rank, row.seq));
+    // Of the todos the first come first.
+    let newest = |row: &Row<'_>| Reverse((row.rank, if row.section == TODOS { u64::MAX - row.seq } else { row.seq }));
     order.sort_by_key(|at| (Reverse(rows[*at].missing), rows[*at].section, newest(&rows[*at])));
     let mut chosen = vec![false; rows.len()];
     let (mut left, mut headings, mut groups) = (budget, [false; SECTIONS.len()], HashSet::new());
