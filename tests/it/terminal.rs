@@ -474,15 +474,18 @@ fn a_plan_is_reviewed_with_each_choice() {
 /// What the terminal answers after the end of the program would be typed into the shell.
 #[test]
 fn no_late_answer_reaches_the_next_reader() {
-    let program = Program::new();
     let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got <$line>\"";
-    let launch = Launch::new("/bin/sh").args(["-c", line, Program::binary()]).cwd(program.project());
-    let mut screen = launch.slow(Duration::from_millis(50)).start();
-    screen.wait_until("the questions", |state| state.raw.windows(3).any(|bytes| bytes == b"\x1b[c"));
-    screen.send("\x04");
-    screen.wait_text("it ended");
-    screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
-    screen.send("x\r");
-    screen.wait_text("got <x>");
-    screen.wait_exit();
+    // On this machine, and over a slow line.
+    for (late, end) in [(50, "\x04"), (400, "\x04"), (400, "/exit\r")] {
+        let program = Program::new();
+        let launch = Launch::new("/bin/sh").args(["-c", line, Program::binary()]).cwd(program.project());
+        let mut screen = launch.slow(Duration::from_millis(late)).start();
+        screen.wait_until("the questions", |state| state.raw.windows(3).any(|bytes| bytes == b"\x1b[c"));
+        screen.send(end);
+        screen.wait_text("it ended");
+        screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
+        screen.send("x\r");
+        screen.wait_text("got <x>");
+        screen.wait_exit();
+    }
 }

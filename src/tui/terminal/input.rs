@@ -18,10 +18,9 @@ use crate::stdx::ending::{self, Ending};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
-/// How long an answer is thought to be under way.
+/// How long an answer is thought to be under way. Over a slow line it takes most of that, and a shell that has the terminal
+/// back by then would take it for typing.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// How long the terminal is not given back because of an answer that is under way: a shell would take it for typing.
-const LAST_ANSWER: Duration = Duration::from_millis(200);
 
 /// What comes from the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,10 +111,10 @@ impl Queries {
         let _ = self.0.batches.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
     }
 
-    /// Whether an answer is likely under way.
-    pub(super) fn waiting(&self) -> bool {
+    /// How much longer an answer may be under way.
+    pub(super) fn waiting(&self) -> Option<Duration> {
         let asked = *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.is_some_and(|asked| asked.elapsed() < ANSWER_TIME)
+        asked.and_then(|asked| ANSWER_TIME.checked_sub(asked.elapsed()))
     }
 }
 
@@ -253,10 +252,8 @@ impl Reader {
 
     /// Reads what the terminal still has to say to us before somebody else reads it.
     fn last_answers(&mut self) {
-        let until = Instant::now() + LAST_ANSWER;
         let mut buffer = [0; 256];
-        while self.queries.waiting() && !self.queries.none_open() {
-            let left = until.saturating_duration_since(Instant::now());
+        while let Some(left) = self.queries.waiting().filter(|_| !self.queries.none_open()) {
             let timeout = Timespec::try_from(left).ok();
             match poll(&mut [PollFd::new(&self.tty, PollFlags::IN)], timeout.as_ref()) {
                 Ok(count) if count > 0 => {}

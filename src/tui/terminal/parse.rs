@@ -68,8 +68,8 @@ impl Parser {
             (Some(paste), _) => (!paste.stalled).then_some(PASTE_TIME),
             (None, []) => self.burst.open().then_some(bulk::GAP),
             (None, _) if self.torn.is_some() => Some(TAIL_TIME),
-            (None, [0x1b]) if !self.queries.waiting() => Some(Duration::ZERO),
-            (None, [0x1b, b'[' | b']' | b'P', ..]) if self.queries.waiting() => Some(ANSWER_REST_TIME),
+            (None, [0x1b]) if self.queries.waiting().is_none() => Some(Duration::ZERO),
+            (None, [0x1b, b'[' | b']' | b'P', ..]) if self.queries.waiting().is_some() => Some(ANSWER_REST_TIME),
             (None, _) => Some(REST_TIME),
         }
     }
