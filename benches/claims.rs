@@ -46,6 +46,15 @@ fn recall_75_mib(bencher: Bencher<'_, '_>, words: &str) {
     bencher.bench(|| recall::search(&logs, &query, 60).lines);
 }
 
+/// Searches all sessions of a home, three of 75 MiB each, as a key in /find does.
+#[divan::bench(args = ["answer quotes", "absent heron"], sample_count = 10)]
+fn find_225_mib(bencher: Bencher<'_, '_>, words: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    (0..3).for_each(|_| drop(long_session(home.path(), 1_000)));
+    let query = recall::Terms::new(words, None).expect("a query");
+    bencher.bench(|| recall::sessions(home.path(), |_| true, &query, 40).expect("a list").len());
+}
+
 /// Writes a session of six entries a turn, up to a kilobyte each; its id.
 fn long_session(home: &Path, boundary_every: u64) -> String {
     let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
