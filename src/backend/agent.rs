@@ -210,8 +210,8 @@ impl Agent {
     /// Begins requests as the session did until now, whichever version wrote it.
     fn thaw(&mut self) {
         self.system = self.frozen.own.clone();
-        let given = frozen::given(&self.settings, &self.tools, &self.family.definitions);
-        if let Some(frozen) = self.frozen.find(&self.conversation.session, &given) {
+        let given = frozen::given(&self.settings, &self.tools, &self.toolbox, &self.family.definitions);
+        if let Some(frozen) = self.frozen.find(&self.conversation.session, &given, &self.toolbox) {
             (self.system, self.tool_specs, self.settled) = (frozen.system.clone(), frozen.tools.clone(), true);
         }
     }

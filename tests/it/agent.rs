@@ -4,7 +4,7 @@ use cocode::engine::Begin;
 use cocode::permission::Mode;
 use cocode::protocol::{Answer, Delivery, GrantScope, HistoryItem, Op};
 
-use super::support::harness::Harness;
+use super::support::harness::{Harness, Ran};
 
 #[tokio::test]
 async fn reads_edits_and_answers() {
@@ -416,6 +416,27 @@ async fn a_resumed_session_learns_what_changed_while_it_was_closed() {
         .run()
         .await;
     assert!(run.trace().ends_with("turn ended Done"), "{}", run.trace());
+}
+
+#[tokio::test]
+async fn a_memory_file_that_changed_or_went_is_told_once() {
+    let noted = |run: &Ran| {
+        let texts = run.session().context().messages().iter().map(|message| message.text()).collect::<Vec<_>>();
+        texts.iter().filter(|text| text.contains("These changed, and now say:")).cloned().collect::<Vec<_>>()
+    };
+    let said = "- reply: [text: Yes.]";
+    let run = Harness::new().file("CLAUDE.md", "Use tabs.").script(said).prompt("one").run().await;
+    let run = Harness::after(run).script(said).prompt("two").run().await;
+    assert_eq!(noted(&run), Vec::<String>::new());
+    let run = Harness::after(run).file("CLAUDE.md", "Use spaces.").script(said).prompt("three").run().await;
+    let run = Harness::after(run).script(said).prompt("four").run().await;
+    assert!(noted(&run).len() == 1 && noted(&run)[0].contains("Use spaces."), "{:?}", noted(&run));
+    std::fs::remove_file(run.project().join("CLAUDE.md")).unwrap();
+    let run = Harness::after(run).script(said).prompt("five").run().await;
+    let run = Harness::after(run).script(said).prompt("six").run().await;
+    assert!(noted(&run).len() == 2 && noted(&run)[1].contains("was removed"), "{:?}", noted(&run));
+    let run = Harness::after(run).file("CLAUDE.md", "Use tabs.").script(said).prompt("seven").run().await;
+    assert!(noted(&run).len() == 3 && noted(&run)[2].contains("Use tabs."), "{:?}", noted(&run));
 }
 
 #[tokio::test]

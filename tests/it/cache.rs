@@ -494,6 +494,19 @@ async fn a_session_keeps_the_words_it_began_with_until_a_compaction() {
 }
 
 #[tokio::test]
+async fn a_session_begins_anew_where_its_tools_no_longer_fit() {
+    let api = FakeApi::start((0..3).map(|_| Reply::turn().text("Yes.")));
+    api.allow_other_prefix();
+    api.caching(clock);
+    let small = |harness: Harness| harness.set("models = { claude-sonnet-5 = { window = 12000 } }");
+    let ran = over(Harness::new(), &api).prompt("one").run().await;
+    let ran = small(over(Harness::after(ran), &api)).prompt("two").run().await;
+    let ran = over(Harness::after(ran), &api).prompt("three").run().await;
+    let tools = |number: usize| api.received()[number].body["tools"].as_array().unwrap().len();
+    assert!(tools(1) < tools(0) && tools(2) == tools(0), "{} {} {}: {}", tools(0), tools(1), tools(2), ran.trace());
+}
+
+#[tokio::test]
 async fn a_budget_warns_and_then_ends_the_turn_between_two_requests() {
     let call = || Reply::turn().call("LS", serde_json::json!({ "path": "." })).input(100_000);
     for (budget, name) in [("turn_usd = 0.5", "turn"), ("session_usd = 0.5", "session"), ("day_usd = 0.5", "day")] {

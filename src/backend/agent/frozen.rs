@@ -22,10 +22,12 @@ impl Head {
         Head { own, recorded: None }
     }
 
-    /// What a session that continues begins with, unless its user asks for something else now.
-    pub(super) fn find(&mut self, session: &Session, given: &str) -> Option<Arc<Frozen>> {
+    /// What a session that continues begins with, unless its user asks for something else now or a tool of it is gone.
+    pub(super) fn find(&mut self, session: &Session, given: &str, toolbox: &Toolbox) -> Option<Arc<Frozen>> {
         self.recorded = session.frozen();
-        self.recorded.as_ref().map(|(_, frozen)| frozen.clone()).filter(|frozen| frozen.given == given)
+        let (_, frozen) = self.recorded.as_ref()?;
+        let whole = frozen.tools.iter().all(|tool| toolbox.get(&tool.name).is_some());
+        (whole && frozen.given == given).then(|| frozen.clone())
     }
 
     /// Whether a compaction has made room for what this version would say.
@@ -61,12 +63,16 @@ impl Head {
     }
 }
 
-/// What of the head the user decides, as a hash: if it differs, the head is made again.
-pub(super) fn given(settings: &Settings, tools: &Toolbox, agents: &Definitions) -> String {
+/// What of the head the user decides, as a hash: if it differs, the head is made again. `fitting` are those of the tools that
+/// the model's window has room for.
+pub(super) fn given(settings: &Settings, tools: &Toolbox, fitting: &Toolbox, agents: &Definitions) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let schema = tools.get(answer::NAME).map(|tool| tool.spec().schema.to_string()).unwrap_or_default();
     let own = agents.rows().into_iter().filter(|row| row.file.is_some());
     let own: Vec<String> = own.map(|row| format!("{}\0{}", row.name, row.description)).collect();
-    let parts = [text(&settings.system), text(&settings.append_system), schema, own.join("\0")];
+    let mut parts = vec![text(&settings.system), text(&settings.append_system), schema, own.join("\0")];
+    if fitting.specs().len() < tools.specs().len() {
+        parts.push("few tools".to_owned());
+    }
     format!("{:016x}", hash::short(&[parts.join("\0\0").as_bytes()]))
 }

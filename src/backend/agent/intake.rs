@@ -1,7 +1,8 @@
 //! Memory files on their way into the conversation: with its opening, and when a file below them was read.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -24,13 +25,55 @@ impl Conversation {
         cancel: &CancellationToken,
     ) -> Result<(), session::Error> {
         if self.is_opened() {
-            return Ok(());
+            return self.tell_of_memory(policy, mailbox).await;
         }
         let mut memory = self.load(policy, |loader, project, judge| loader.start(project, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, policy, mailbox, cancel).await);
         let opening = self.opening(&policy.places, model, &files).await;
         self.push(opening, mailbox).await
+    }
+
+    /// Tells once what the memory files of the opening say since they changed: the opening stays as it was sent.
+    async fn tell_of_memory(&mut self, policy: &Policy, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let fresh = self.memory.fresh();
+        let loader = std::mem::replace(&mut self.memory, fresh);
+        let files = self.load(policy, |loader, project, judge| loader.start(project, judge)).files;
+        self.memory = loader;
+        let (mut told, mut known) = (Vec::new(), Vec::new());
+        for (_, message) in self.context().entries() {
+            for effect in &message.effects {
+                if let Effect::Memory { files, because: None } = effect {
+                    told.push(message.attached());
+                    known.extend(files.iter().cloned());
+                }
+            }
+        }
+        // The opening of a trimmed conversation may be gone.
+        if told.is_empty() {
+            return Ok(());
+        }
+        let is_told = |made: &str| {
+            let header = made.lines().next().unwrap_or_default();
+            let last = told.iter().rev().find_map(|text| text.rfind(header).map(|at| &text[at..]));
+            let after = last.and_then(|last| last.strip_prefix(made));
+            after.is_some_and(|after| after.trim().is_empty() || after.trim_start().starts_with("Contents of "))
+        };
+        let is_gone = |path: &&PathBuf| std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == NotFound);
+        let gone: Vec<MemoryFile> = known.iter().filter(is_gone).map(|path| MemoryFile::gone(path)).collect();
+        let as_told = |file: &&MemoryFile| {
+            let made = Message::attachment(Attachment::Memory, &memory::render(std::slice::from_ref(*file))).attached();
+            !is_told(&made)
+        };
+        let mut changed: Vec<MemoryFile> = files.iter().chain(&gone).filter(as_told).cloned().collect();
+        changed.dedup();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let text = format!("# Memory files\nThese changed, and now say:\n\n{}", memory::render(&changed));
+        let files = changed.into_iter().map(|file| file.real).collect();
+        let effects = vec![Effect::Memory { files, because: None }];
+        self.push(Message { effects, ..Message::attachment(Attachment::Memory, &text) }, mailbox).await
     }
 
     /// The opening once more, with memory files as they are now; imports that were allowed before are loaded unasked.

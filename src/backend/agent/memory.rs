@@ -25,6 +25,14 @@ pub struct MemoryFile {
     pub text: String,
 }
 
+impl MemoryFile {
+    /// One that is not there any more.
+    pub fn gone(path: &Path) -> MemoryFile {
+        let text = "(The file was removed: what it said no longer applies.)".to_owned();
+        MemoryFile { path: path.to_owned(), real: path.to_owned(), text }
+    }
+}
+
 /// What loading found.
 #[derive(Debug, Default)]
 pub struct Memory {

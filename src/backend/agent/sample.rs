@@ -46,10 +46,10 @@ impl Turn<'_> {
     /// # Errors
     /// The log cannot be written.
     pub(super) async fn sample(&mut self, request: Arc<Request>) -> Result<Sampled, session::Error> {
-        let Agent { prefix, conversation, model, frozen, settings, tools, family, .. } = &mut *self.agent;
+        let Agent { prefix, conversation, model, frozen, settings, tools, toolbox, family, .. } = &mut *self.agent;
         // It looks at what the log has of the request before.
         let sent = prefix.sending(&request, &conversation.session, model);
-        frozen.record(conversation, &request, || frozen::given(settings, tools, &family.definitions))?;
+        frozen.record(conversation, &request, || frozen::given(settings, tools, toolbox, &family.definitions))?;
         prefix.logged(conversation.append(EntryKind::Request(Arc::new(sent)))?);
         let mut attempt = 0;
         loop {
