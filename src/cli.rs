@@ -90,7 +90,7 @@ pub struct Flags {
     pub max_turns: Option<u32>,
 
     /// Most dollars that one turn may cost
-    #[arg(long, alias = "maxBudgetUsd", value_name = "USD", hide_short_help = true)]
+    #[arg(long, alias = "maxBudgetUsd", value_name = "USD", value_parser = dollars, hide_short_help = true)]
     pub max_budget_usd: Option<f64>,
 
     /// How hard the model thinks: none, deep or ultra; with a budget in tokens if the model takes one (deep:12000)
@@ -391,6 +391,11 @@ fn read_mode(text: &str) -> Result<Mode, String> {
         .map_err(|_| "choose one of default, acceptEdits, plan, dontAsk, bypassPermissions".to_owned())
 }
 
+fn dollars(text: &str) -> Result<f64, String> {
+    let finite = text.parse().ok().filter(|usd: &f64| usd.is_finite() && *usd >= 0.0);
+    finite.ok_or_else(|| "not an amount in dollars: use a finite number, 0 or more".to_owned())
+}
+
 fn read_schema(given: &str) -> Result<Schema, clap::Error> {
     let text = if given.trim_start().starts_with('{') {
         given.to_owned()
@@ -434,6 +439,13 @@ mod tests {
             "[permissions] allow = [\"Bash(git log:*)\", \"Read\", \"Edit\", \"Write\"] deny = [\"WebFetch\"]",
         );
         check(&["--add-dir", "../my docs"], "[permissions] additional_directories = [\"../my docs\"]");
+    }
+
+    #[test]
+    fn a_budget_is_an_amount() {
+        for (given, want) in [("0.5", true), ("0", true), ("nan", false), ("inf", false), ("-1", false), ("x", false)] {
+            assert_eq!(read(&[&format!("--max-budget-usd={given}")]).is_ok(), want, "{given}");
+        }
     }
 
     #[test]

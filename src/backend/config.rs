@@ -33,7 +33,7 @@ use crate::hooks::{self, Origin, Switch};
 use crate::permission::{self, Behavior, Trust, Use};
 use crate::protocol::report::{Given, Setting};
 use crate::stdx::sealed::Sealed;
-use layer::{Known, Layer, adds_up, leaves, merge, path_of};
+use layer::{Known, Layer, adds_up, dollars, leaves, merge, path_of};
 use paths::{Env, Paths};
 use shape::Shape;
 use uses::Place;
@@ -191,6 +191,10 @@ impl Loaded {
                     };
                     diagnostics.extend(layer.without_redirects(&known));
                     uses.extend(uses::withhold(&mut layer, Place { project, name }, trust));
+                    let limit = |key: &str| {
+                        own.iter().rev().find_map(|layer| find(&layer.table, &path_of(key))).and_then(dollars)
+                    };
+                    diagnostics.extend(layer.without_raises(&limit));
                     layers.push(layer);
                 }
                 Ok(None) => {}

@@ -531,6 +531,23 @@ async fn a_budget_warns_and_then_ends_the_turn_between_two_requests() {
     }
 }
 
+#[tokio::test]
+async fn neither_retries_nor_a_last_answer_pass_a_budget() {
+    let answer = |tokens| Reply::turn().text(&"Hi there. ".repeat(40)).input(tokens);
+    for (name, first, requests) in [
+        ("a try that fails uses it up", answer(200_000).cut_after(500), 1),
+        ("a second try does", answer(100_000).cut_after(500), 2),
+        ("the only answer does", answer(200_000), 1),
+    ] {
+        let api = FakeApi::start([first, answer(200_000), answer(200_000)]);
+        let ran = over(Harness::new(), &api).set("budget = { turn_usd = 0.3 }").prompt("go").run().await;
+        let trace = ran.trace();
+        assert!(trace.contains("budget for the turn is used up"), "{name}\n{trace}");
+        assert!(trace.ends_with("turn ended Budget"), "{name}\n{trace}");
+        assert_eq!(api.received().len(), requests, "{name}\n{trace}");
+    }
+}
+
 #[test]
 fn the_ledger_has_what_all_processes_spent_whichever_of_them_is_killed() {
     let program = Program::new();

@@ -63,15 +63,24 @@ pub fn record(agent: &mut Agent, reply: Option<Usage>) {
     budget.of.1 = spent.len();
 }
 
-/// Whether a budget is used up; says so, and warns before.
+/// Whether a budget allows no further request; says so, and warns before.
 pub(super) async fn exhausted(agent: &mut Agent, mailbox: &Mailbox) -> bool {
+    // It reads a line of the log.
+    let request = agent.settings.budget.request.and_then(|_| super::prefix::forecast(agent, Next::AsIs).usd);
+    used_up(agent, request, "Stopped: the", mailbox).await
+}
+
+/// Whether a turn that is done used a budget up; says so. A sub-agent leaves that to the agent above.
+pub(super) async fn overdrawn(agent: &mut Agent, mailbox: &Mailbox) -> bool {
+    agent.conversation.above.is_none() && used_up(agent, Some(0.0), "The", mailbox).await
+}
+
+async fn used_up(agent: &mut Agent, request: Option<f64>, begins: &str, mailbox: &Mailbox) -> bool {
     record(agent, None);
-    let Limits { request, turn, session, day, .. } = &agent.settings.budget;
-    if [request, turn, session, day].into_iter().all(Option::is_none) {
+    let Limits { request: one, turn, session, day, .. } = &agent.settings.budget;
+    if [one, turn, session, day].into_iter().all(Option::is_none) {
         return false;
     }
-    // It reads a line of the log.
-    let request = request.and_then(|_| super::prefix::forecast(agent, Next::AsIs).usd);
     let Agent { budget, conversation, spending, model, settings, .. } = agent;
     let (limits, session) = (&settings.budget, &conversation.session);
     let day = limits.day.map(|_| budget.ledger.of_day(&session.now()));
@@ -92,7 +101,7 @@ pub(super) async fn exhausted(agent: &mut Agent, mailbox: &Mailbox) -> bool {
         };
         let of = format!("${spent:.2} of ${limit:.2} (`budget.{name}_usd`)");
         if spent >= limit {
-            let text = format!("Stopped: the budget for the {name} is used up: {of}. `/config` raises it.");
+            let text = format!("{begins} budget for the {name} is used up: {of}. `/config` raises it.");
             mailbox.emit(Event::Notice { text }).await;
             return true;
         }

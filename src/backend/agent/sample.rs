@@ -25,6 +25,8 @@ pub(super) enum Sampled {
     /// The user stopped it; what had arrived, if anything.
     Interrupted(Option<Message>),
     Failed(Error),
+    /// A try failed, and no other may be paid for.
+    OverBudget,
 }
 
 /// How one try ended.
@@ -72,6 +74,9 @@ impl Turn<'_> {
                 self.agent.spend("discarded answer", usage)?;
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
+            if budget::exhausted(self.agent, self.mailbox).await {
+                return Ok(Sampled::OverBudget);
+            }
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             self.mailbox
                 .emit(Event::Retrying {

@@ -11,7 +11,7 @@ use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
 use super::skill_runs::{Caller, Expansion, Invocation};
 use super::spending::TurnUsage;
-use super::{Agent, Failure, Model, Reminders, hooking, reminder, thinking};
+use super::{Agent, Failure, Model, Reminders, budget, hooking, reminder, thinking};
 use crate::commands::Skill;
 use crate::compact::memory::Pause;
 use crate::hooks::{self, Occasion};
@@ -48,6 +48,7 @@ impl Turn<'_> {
         let text = prompt.text.clone();
         let before = self.agent.conversation.session.next_seq();
         let end = match Box::pin(self.run_turn(prompt)).await {
+            Ok(TurnEnd::Done) if budget::overdrawn(self.agent, self.mailbox).await => TurnEnd::Budget,
             Ok(end) => end,
             Err(failure) => {
                 self.give_up(&failure, before, text).await;
@@ -171,6 +172,7 @@ impl Turn<'_> {
                     continue;
                 }
                 Sampled::Failed(error) => return Err(Failure::Provider(error)),
+                Sampled::OverBudget => return Ok(TurnEnd::Budget),
             };
             let usage = reply.usage.unwrap_or_default();
             let stop = reply.stop.clone();

@@ -237,6 +237,25 @@ impl Layer {
         }
     }
 
+    /// Takes out budgets above the user's own: a project can only lower what may be spent. Returns what says so.
+    pub(crate) fn without_raises(&mut self, own: &dyn Fn(&str) -> Option<f64>) -> Vec<Problem> {
+        let Some(Value::Table(budget)) = self.table.get_mut("budget") else { return Vec::new() };
+        let mut raised = Vec::new();
+        budget.retain(|name, value| {
+            let key = format!("budget.{name}");
+            let Some(most) = own(&key).filter(|most| dollars(value).is_some_and(|given| given > *most)) else {
+                return true;
+            };
+            raised.push((key, most));
+            false
+        });
+        let problem = |(key, most): (String, f64)| Problem {
+            place: self.place(&key),
+            message: format!("`{key}` is ignored: a project can only lower your own budget of ${most:.2}"),
+        };
+        raised.into_iter().map(problem).collect()
+    }
+
     /// Takes out what would lead a key of the user's elsewhere: of a provider that is `known` without the project everything
     /// that says where requests go and with which key; of a provider of the project's own the key. A settings.json may set
     /// up a gateway with a key of its own, in place of a provider that the user has not set up.
@@ -311,6 +330,11 @@ impl fmt::Display for Source {
             Source::Policy => "managed policy",
         })
     }
+}
+
+/// An amount, however TOML writes it.
+pub(super) fn dollars(value: &Value) -> Option<f64> {
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
 /// Merges `upper` over `lower`: tables by key, lists of `permissions` and `hooks` added up, everything else replaced.
