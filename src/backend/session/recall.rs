@@ -1,7 +1,8 @@
 //! Finds words in the logs of sessions: everything that was ever said in one, whether it is still in the context or not.
 //!
 //! Nothing is kept between two searches. The bytes of a log are looked through by all processors, only the lines that
-//! promise most are parsed: 75 MiB take 40 ms, or 60 ms if every line has the words. What was rewound away, thoughts, and what looks like a key are not shown.
+//! promise most are parsed: 75 MiB take 40 ms, or 60 ms if every line has the words. What was rewound away, thoughts,
+//! and what looks like a key are not shown.
 
 mod piece;
 mod scan;
