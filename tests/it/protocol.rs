@@ -41,7 +41,7 @@ fn ops() {
             attachments: Vec::new(),
             delivery: Delivery::AfterTurn,
             thinking: Some(Override { level: Level::DeepThink, budget: Some(9_000) }),
-            data: vec![1..2],
+            data: Vec::from([1..2, 3..4]),
         },
         Op::Shell { command: "ls".into() },
         Op::Command { name: "model".into(), args: "opus".into() },

@@ -230,7 +230,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (Sort, &str)> {
     let mut quoted = false;
     std::iter::from_fn(move || {
         loop {
-            rest = rest.trim_start_matches(|c| breaks(c));
+            rest = rest.trim_start_matches(breaks);
             if let Some(after) = rest.strip_prefix('`') {
                 (rest, quoted) = (after, !quoted);
                 continue;
