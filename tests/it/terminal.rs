@@ -474,7 +474,7 @@ fn a_plan_is_reviewed_with_each_choice() {
 /// What the terminal answers after the end of the program would be typed into the shell.
 #[test]
 fn no_late_answer_reaches_the_next_reader() {
-    let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got <$line>\"";
+    let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got ${#line}\"";
     // On this machine, and over a slow line.
     for (late, end) in [(50, "\x04"), (400, "\x04"), (400, "/exit\r")] {
         let program = Program::new();
@@ -485,7 +485,8 @@ fn no_late_answer_reaches_the_next_reader() {
         screen.wait_text("it ended");
         screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
         screen.send("x\r");
-        screen.wait_text("got <x>");
+        // Counted: an emulator shows nothing of an answer that is printed.
+        screen.wait_for("one character", |text| text.contains("got 1\n") || text.ends_with("got 1"));
         screen.wait_exit();
     }
 }
