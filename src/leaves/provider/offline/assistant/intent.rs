@@ -209,7 +209,16 @@ fn edit(words: &Words) -> Option<Intent> {
         }
         return Some(Intent::Create { path: path.clone(), text });
     }
-    let path = paths.first().filter(|_| words.is(Is::Delete))?;
+    // "Remove the TODO in a.rs" leaves the file: nothing else may be asked for.
+    const FILLERS: [&str; 13] =
+        ["the", "this", "that", "a", "file", "please", "pls", "can", "could", "you", "bitte", "die", "datei"];
+    let whole = |path: &&String| {
+        let rest = words.lower.replacen(&path.to_lowercase(), " ", 1);
+        let left =
+            rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty() && !FILLERS.contains(word));
+        left.count() == 1
+    };
+    let path = paths.first().filter(|_| words.is(Is::Delete)).filter(whole)?;
     Some(Intent::Delete { path: path.clone() })
 }
 
@@ -437,6 +446,12 @@ mod tests {
         check("make x.sh printing it's `a'b`", prints("x.sh", "#!/usr/bin/env bash\nprintf '%s\\n' 'a'\\''b'"));
         check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
+        check("Please remove the file `src/a.rs`.", Intent::Delete { path: s("src/a.rs") });
+        for other in
+            ["remove the TODO in src/a.rs", "delete line 3 of a.txt", "remove foo from a.rs", "delete a.txt and b.txt"]
+        {
+            assert!(!matches!(Intent::of(other), Intent::Delete { .. }), "{other}");
+        }
         check("convert tabs to spaces in a.py", Intent::Spaces { path: s("a.py") });
         check("add a docstring to with_tax", Intent::Comment { names: all(&["with_tax"]), text: None });
         check("write a unit test for render", Intent::WriteTest { names: all(&["render"]) });

@@ -85,6 +85,12 @@ const BROUGHT: &[(&str, &str, &str)] = &[
     (".c", "#include <stdbool.h>", "bool true false"),
 ];
 
+/// Whether a function is a test, by its name or its attributes.
+fn tests_itself(source: &Source, item: &code::Item) -> bool {
+    let marked = source.lines[..item.at].iter().rev().take_while(|line| line.trim_start().starts_with(['#', '@', '/']));
+    item.name.starts_with("test") || { marked }.any(|line| line.contains("#[test]") || line.contains("::test]"))
+}
+
 /// Candidates in all files: what the output itself suggests, then what was expected, then what is usual in a function that
 /// returns nothing, then slips; in functions that the failure points to before all others.
 pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
@@ -113,9 +119,7 @@ pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
             items.iter().filter(|item| failing.contains(&item.name) && item.name != "main").collect();
         for item in tests {
             let body = &source.lines[item.at + 1..item.end];
-            let test = item.at >= inner(source)
-                || item.name.starts_with("test")
-                || source.lines[item.at.saturating_sub(1)].contains("#[test]");
+            let test = item.at >= inner(source) || tests_itself(source, item);
             named.extend(if test { code::calls(body) } else { vec![item.name.to_owned()] });
         }
     }
@@ -147,6 +151,11 @@ pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
                 3
             };
             let line = &source.lines[at];
+            // What a test wants is right until somebody says that it is not.
+            let wants = item.is_some_and(|item| tests_itself(source, item)) || line.trim_start().starts_with("assert");
+            if wants && !failure.in_tests {
+                continue;
+            }
             let mut add = |kind: u8, rank: usize, new: String| {
                 if new != *line && !failure.in_tests || kind == 0 {
                     found.push(((place, kind, rank, file, at), Change::of(source, at, at + 1, new)));
@@ -182,7 +191,9 @@ pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
                 }
             }
         }
-        for item in items.iter().filter(|item| item.sort == Sort::Function && item.at < end && !failure.in_tests) {
+        for item in items.iter().filter(|item| {
+            item.sort == Sort::Function && item.at < end && !failure.in_tests && !tests_itself(source, item)
+        }) {
             let is = |names: &[String]| names.iter().any(|name| name == item.name);
             let place = if is(&named) {
                 1
@@ -436,6 +447,28 @@ mod tests {
         let found = changes(&[source], &Failure { output, called: &called, wanted: Some("\"Hi\""), in_tests: false });
         let new: Vec<&str> = found.iter().take(want.len()).map(|change| change.new.trim()).collect();
         assert_eq!(new, want, "{output}");
+    }
+
+    #[test]
+    fn what_a_test_wants_is_left_alone() {
+        let output = "FAILED test_total\nE       assert 220 == 180";
+        for (path, source) in [
+            (
+                "a.py",
+                "def total(a):\n    return a + 20\n\ndef test_total():\n    want = 180\n    assert total(200) == want",
+            ),
+            (
+                "a.rs",
+                "fn total(a: u8) -> u8 {\n    a + 20\n}\n\n#[test]\nfn adds() {\n    let want = 180;\n    assert_eq!(total(200), want);\n}",
+            ),
+        ] {
+            let lines: Vec<String> = source.lines().map(str::to_owned).collect();
+            let source = Source { path: path.to_owned(), lines };
+            let called = ["total".to_owned()];
+            let found = changes(&[source], &Failure { output, called: &called, wanted: None, in_tests: false });
+            let places: Vec<_> = found.iter().map(|change| (change.line, change.new.as_str())).collect();
+            assert!(!places.is_empty() && places.iter().all(|(line, _)| *line < 3), "{path}: {places:?}");
+        }
     }
 
     #[test]
