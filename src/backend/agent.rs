@@ -331,7 +331,9 @@ impl Agent {
     /// Notes what a request cost whose answer is not a reply of the conversation.
     fn spend(&mut self, what: &str, usage: Usage) -> Result<(), session::Error> {
         let model = (self.model.name(), &self.model.spec);
-        self.spending.note(&mut self.conversation.session, what, model, usage)
+        self.spending.note(&mut self.conversation.session, what, model, usage)?;
+        budget::record(self, None);
+        Ok(())
     }
 
     /// What hooks are told of the session, and what they run with.

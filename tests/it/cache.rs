@@ -548,6 +548,48 @@ async fn neither_retries_nor_a_last_answer_pass_a_budget() {
     }
 }
 
+#[tokio::test]
+async fn sub_agents_spend_what_is_left_of_the_budget_above() {
+    let look = || Reply::turn().call("LS", serde_json::json!({ "path": "." })).input(100_000);
+    let input = serde_json::json!({ "description": "look", "prompt": "Look.", "subagent_type": "general-purpose" });
+    for name in ["turn", "session", "day"] {
+        let task = Reply::turn().call("Task", input.clone()).input(100_000);
+        let api = FakeApi::start(std::iter::once(task).chain((0..6).map(|_| look())));
+        api.allow_other_prefix();
+        let budget = format!("budget = {{ {name}_usd = 0.5 }}");
+        let ran = over(Harness::new(), &api).set(&budget).prompt("go").run().await;
+        let trace = ran.trace();
+        assert!(trace.contains(&format!("general-purpose: Stopped: the budget for the {name} is used up")), "{trace}");
+        assert!(trace.ends_with("turn ended Budget"), "{trace}");
+        assert_eq!(api.received().len(), 3, "{name}\n{trace}");
+        let ledger = ran.home().parent().unwrap().join(".local/state/cocode/ledger.jsonl");
+        assert_eq!(std::fs::read_to_string(ledger).unwrap().lines().count(), 3, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_holds_whatever_hides_what_was_spent() {
+    let answer = || Reply::turn().text("Hi.").input(100_000);
+    // Another model continues.
+    let api = FakeApi::start((0..3).map(|_| answer()));
+    api.allow_other_prefix();
+    let ran = over(Harness::new(), &api).prompt("one").run().await;
+    let other = "model = 'fake/claude-opus-5'\nbudget = { session_usd = 0.1 }";
+    let ran = over(Harness::after(ran), &api).set(other).prompt("two").run().await;
+    let trace = ran.trace();
+    assert!(trace.contains("budget for the session is used up: $0."), "{trace}");
+    assert_eq!(api.received().len(), 1, "{trace}");
+    // The ledger cannot be written or read.
+    let api = FakeApi::start((0..5).map(|_| answer()));
+    let ran = over(Harness::new(), &api).home("../.local/state/cocode/ledger.jsonl/x", "");
+    let ran =
+        ran.set("budget = { day_usd = 0.5 }").prompt("one").prompt("two").prompt("three").prompt("four").run().await;
+    let trace = ran.trace();
+    assert_eq!(trace.matches("`budget.day_usd` counts this process only").count(), 1, "{trace}");
+    assert!(trace.contains("budget for the day is used up"), "{trace}");
+    assert_eq!(api.received().len(), 3, "{trace}");
+}
+
 #[test]
 fn the_ledger_has_what_all_processes_spent_whichever_of_them_is_killed() {
     let program = Program::new();

@@ -33,7 +33,7 @@ use super::parent_child::Word;
 use super::plan::Leave;
 use super::skill_runs::Invocation;
 use super::subagent::Launcher;
-use super::{Agent, Settings, host, prompt};
+use super::{Agent, Settings, budget, host, prompt};
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Decision, Mode, Permit, Places, Source};
 use crate::protocol::{Answer, Approval, Event, Item, Question, TurnEnd};
@@ -412,7 +412,9 @@ impl Agent {
             Word::AcceptEdits => self.accept_edits(mailbox).await?,
             Word::Spent { what, model, spec, usage } => {
                 self.spending.know(model.clone(), &spec);
+                budget::record(self, None);
                 self.spending.note(&mut self.conversation.session, &what, (model, &spec), usage)?;
+                self.budget.paid(&self.conversation.session);
                 mailbox.emit(Event::Usage(self.usage_info())).await;
             }
         }
@@ -449,6 +451,7 @@ impl Agent {
             seats: self.family.seats.clone(),
             standing: self.family.standing(),
             words,
+            purse: self.budget.purse.clone(),
             plan: self.conversation.open_plan(),
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Model;
+use super::skill_runs::Lookup;
 use crate::message::Usage;
 use crate::provider::catalog::ModelSpec;
 use crate::session::entry::EntryKind;
@@ -84,8 +85,13 @@ impl Spending {
         replies.zip(self.turn.beside_cost).map(|(replies, beside)| replies + beside)
     }
 
-    /// What a request to a model cost that was in use.
-    pub(super) fn price(&self, model: &str, usage: &Usage) -> Option<f64> {
+    /// What requests to a model cost; the catalog knows what was not in use yet.
+    pub(super) fn price(&mut self, model: &str, usage: &Usage, models: &Lookup) -> Option<f64> {
+        if !self.used.contains_key(model)
+            && let Ok((found, _)) = models(model)
+        {
+            self.know(model.to_owned(), &found.spec);
+        }
         self.used.get(model)?.cost(usage)
     }
 

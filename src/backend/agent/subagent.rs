@@ -1,7 +1,7 @@
 //! Launches sub-agents: each an agent of its own with a log of its own, watched over until it ends.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use futures_util::StreamExt;
@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Presence;
+use super::budget::Purse;
 use super::hooking::{Hooking, Worker};
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};
@@ -48,6 +49,7 @@ pub(super) struct Launcher {
     pub(super) seats: Arc<Semaphore>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) words: mpsc::UnboundedSender<Word>,
+    pub(super) purse: Arc<Mutex<Purse>>,
     /// The plan file of the agent above while it plans.
     pub(super) plan: Option<PathBuf>,
 }
@@ -254,6 +256,7 @@ impl Launcher {
         let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));
         let above = Above { agent: definition.name.clone(), plan, words: self.words.clone() };
         child.conversation.above = Some(above);
+        child.budget.purse = self.purse.clone();
         let worker = Worker {
             id: id.to_owned(),
             kind: definition.name.clone(),

@@ -10,7 +10,6 @@ use super::hooking::{Submitted, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
 use super::skill_runs::{Caller, Expansion, Invocation};
-use super::spending::TurnUsage;
 use super::{Agent, Failure, Model, Reminders, budget, hooking, reminder, thinking};
 use crate::commands::Skill;
 use crate::compact::memory::Pause;
@@ -43,7 +42,7 @@ impl Turn<'_> {
     async fn run(&mut self, prompt: Prompt) -> TurnEnd {
         let started = (self.agent.clock)();
         self.mailbox.take_waited();
-        self.agent.spending.turn = TurnUsage::default();
+        budget::begin_turn(self.agent);
         self.mailbox.emit(Event::Turn(protocol::Turn::Started)).await;
         let text = prompt.text.clone();
         let before = self.agent.conversation.session.next_seq();

@@ -29,6 +29,10 @@ pub struct Ledger {
     read: u64,
     day: String,
     spent: f64,
+    /// What this process spent on the day, and what of that the file does not have.
+    own: f64,
+    lost: f64,
+    trouble: Option<String>,
 }
 
 impl Ledger {
@@ -37,11 +41,36 @@ impl Ledger {
         Ledger { path, ..Ledger::default() }
     }
 
-    /// Adds a line, whatever other processes add meanwhile.
-    ///
-    /// # Errors
-    /// What the file system says.
-    pub fn add(&self, line: &Line) -> io::Result<()> {
+    /// Adds a line, whatever other processes add meanwhile. What cannot be written counts in this process.
+    pub fn add(&mut self, line: &Line) {
+        self.turn_to(&line.ts);
+        let usd = line.usd.unwrap_or_default();
+        self.own += usd;
+        if let Err(error) = self.write(line) {
+            self.lost += usd;
+            self.note(&error);
+        }
+    }
+
+    /// Why the file does not have everything, where it could not be read or written.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    fn note(&mut self, error: &io::Error) {
+        tracing::warn!(%error, "the ledger cannot be used");
+        self.trouble.get_or_insert_with(|| error.to_string());
+    }
+
+    fn turn_to(&mut self, ts: &str) {
+        let day = ts.get(..10).unwrap_or(ts);
+        if self.day != day {
+            let (path, trouble) = (self.path.take(), self.trouble.take());
+            *self = Ledger { path, trouble, day: day.to_owned(), ..Ledger::default() };
+        }
+    }
+
+    fn write(&self, line: &Line) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         if let Some(folder) = path.parent() {
             private_dir(folder)?;
@@ -63,14 +92,14 @@ impl Ledger {
 
     /// What was spent on the day of this time, in dollars, by all processes. Requests without a price count nothing.
     pub fn of_day(&mut self, ts: &str) -> f64 {
-        let day = ts.get(..10).unwrap_or(ts);
-        if self.day != day {
-            (self.day, self.spent, self.read) = (day.to_owned(), 0.0, 0);
+        self.turn_to(ts);
+        match self.read_on() {
+            Ok(()) => self.spent + self.lost,
+            Err(error) => {
+                self.note(&error);
+                (self.spent + self.lost).max(self.own)
+            }
         }
-        if let Err(error) = self.read_on() {
-            tracing::warn!(%error, "the ledger cannot be read");
-        }
-        self.spent
     }
 
     fn read_on(&mut self) -> io::Result<()> {
@@ -119,17 +148,17 @@ mod tests {
     fn a_day_is_what_all_writers_spent_on_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state/ledger.jsonl");
-        let (one, two) = (Ledger::new(Some(path.clone())), Ledger::new(Some(path.clone())));
+        let (mut one, mut two) = (Ledger::new(Some(path.clone())), Ledger::new(Some(path.clone())));
         let mut reader = Ledger::new(Some(path.clone()));
         assert_eq!(reader.of_day("2026-01-02T"), 0.0);
-        one.add(&line("2026-01-01", Some(8.0))).unwrap();
-        one.add(&line("2026-01-02", Some(1.0))).unwrap();
-        two.add(&line("2026-01-02", None)).unwrap();
+        one.add(&line("2026-01-01", Some(8.0)));
+        one.add(&line("2026-01-02", Some(1.0)));
+        two.add(&line("2026-01-02", None));
         assert_eq!(reader.of_day("2026-01-02T"), 1.0);
         // A writer was killed in the middle of its line.
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"ts\":\"2026-01-02T").unwrap();
-        two.add(&line("2026-01-02", Some(0.5))).unwrap();
+        two.add(&line("2026-01-02", Some(0.5)));
         assert_eq!(reader.of_day("2026-01-02T"), 1.5);
         assert_eq!(reader.of_day("2026-01-01T"), 8.0);
     }
@@ -141,8 +170,8 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let ledger = Ledger::new(Some(path.clone()));
-                    (0..50).for_each(|_| ledger.add(&line("2026-01-02", Some(0.25))).unwrap());
+                    let mut ledger = Ledger::new(Some(path.clone()));
+                    (0..50).for_each(|_| ledger.add(&line("2026-01-02", Some(0.25))));
                 });
             }
         });
