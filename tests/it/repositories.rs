@@ -621,6 +621,16 @@ fn git_takes_no_secret_along() {
         ("touch d/.env; echo '*.env' > .gitignore; echo '!.env' > d/.gitignore", "git add .", Behavior::Ask),
         ("touch .env; echo .env > .git/info/exclude", "git add -A", Behavior::Allow),
         ("touch .env; git add .env", "git add -A", Behavior::Allow),
+        ("touch .env", "git add --no-ignore-removal", Behavior::Ask),
+        ("touch .env", "git stash -u -m wip", Behavior::Ask),
+        ("touch .env", "git stash -um wip", Behavior::Ask),
+        ("touch .env", "git stash --include-untracked --message wip", Behavior::Ask),
+        ("touch .env", "git stash list", Behavior::Allow),
+        ("touch .env", "git add -A ':!.env'", Behavior::Allow),
+        ("touch d/prod.env", "git add . ':(exclude)*.env'", Behavior::Allow),
+        ("touch d/prod.env", "git add . ':!*.key'", Behavior::Ask),
+        ("touch d/prod.env", "cd d && git add . ':!prod.env'", Behavior::Allow),
+        ("touch d/prod.env", "git add . ':!prod.env'", Behavior::Ask),
     ] {
         let fixture = Fixture::new(setup);
         let rules = ["Bash(git add:*)", "Bash(git stash:*)"];

@@ -241,7 +241,7 @@ mod tests {
         let end = talk.session.next_seq();
         let quoted = history(talk.context(), end, 1_000, &[]).unwrap().text();
         assert!(
-            quoted.contains(words) && quoted.contains("more bytes came with it") && quoted.len() < 1_300,
+            quoted.contains(words) && quoted.contains("[came with it: It's ok") && quoted.len() < 1_300,
             "{quoted}"
         );
         let ledger = ledger::Fold::default().of(talk.context());

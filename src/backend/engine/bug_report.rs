@@ -150,7 +150,7 @@ mod tests {
         check("url = \"https://g.example/v1?key=x1y2\"", "url = \"https://g.example/v1?[hidden]\"");
         check("https://x.example/?q=1&api_key=hunter22", "https://x.example/?[hidden]");
         check("OPENAI_API_KEY=abcdef, x", "OPENAI_API_KEY=[hidden], x");
-        check("my-token: xyzabc", "my-token: [hidden]");
+        check("my-token: xyz123", "my-token: [hidden]");
         check(r#"permission rule "Bsh(x -p \"a b\")": no"#, "permission rule [hidden]: no");
         check("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"OPENAI_API_KEY\"");
         check("/home/me/x max_tokens = 5", "~/x max_tokens = 5");

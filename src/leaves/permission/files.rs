@@ -72,7 +72,7 @@ pub trait Files {
     }
 
     /// Whether git passes over what lies there unless its index holds it.
-    fn git_ignores(&self, _path: &Path) -> bool {
+    fn git_ignores(&self, _path: &Path, _home: Option<&Path>) -> bool {
         false
     }
 
@@ -214,8 +214,8 @@ impl Files for Disk {
         text.lines().map(|line| line.trim_end_matches('/')).filter(plain).map(str::to_owned).collect()
     }
 
-    fn git_ignores(&self, path: &Path) -> bool {
-        repository::ignores(path)
+    fn git_ignores(&self, path: &Path, home: Option<&Path>) -> bool {
+        repository::ignores(path, home)
     }
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
@@ -369,8 +369,8 @@ impl Files for Remembered<'_> {
         self.files.ignored(file)
     }
 
-    fn git_ignores(&self, path: &Path) -> bool {
-        self.files.git_ignores(path)
+    fn git_ignores(&self, path: &Path, home: Option<&Path>) -> bool {
+        self.files.git_ignores(path, home)
     }
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
@@ -454,7 +454,7 @@ pub(super) mod fake {
             folder.ends_with("mounted")
         }
 
-        fn git_ignores(&self, path: &Path) -> bool {
+        fn git_ignores(&self, path: &Path, _: Option<&Path>) -> bool {
             !path.starts_with("/p/nest/sub/fresh")
         }
 

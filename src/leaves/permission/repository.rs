@@ -103,12 +103,20 @@ pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
 const MAX_IGNORED: u64 = 1 << 18;
 
 /// Whether the ignore files of the repository around the path name it, or a folder that it is in.
-pub(super) fn ignores(path: &Path) -> bool {
+pub(super) fn ignores(path: &Path, home: Option<&Path>) -> bool {
     let Some(root) = path.parent().and_then(top).filter(|root| path.starts_with(root)) else { return false };
     let common = git_dir(&root, &root.join(".git")).and_then(|own| common_dir(&own));
     let exclude = common.ok().map(|common| (root.clone(), common.join("info/exclude")));
     let own = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root));
+    // The user's own list, for all their repositories.
+    let set = all_settings(&root, home).into_iter().flat_map(|(_, settings)| settings);
+    let set = set.filter(|setting| setting.is("core", "excludesfile")).filter_map(|setting| setting.value).last();
+    let everywhere = match set {
+        Some(path) => path.strip_prefix("~/").zip(home).map_or(root.join(&path), |(rest, home)| home.join(rest)),
+        None => home.unwrap_or(&root).join(".config/git/ignore"),
+    };
     let files = own.map(|folder| (folder.to_owned(), folder.join(".gitignore"))).chain(exclude);
+    let files = files.chain([(root.clone(), everywhere)]);
     // The nearest that speaks of it decides.
     let verdict = |(folder, file): (PathBuf, PathBuf)| {
         let bytes = regular::read(&file, MAX_IGNORED).ok()?;

@@ -9,75 +9,74 @@ pub const HIDDEN: &str = "[hidden]";
 
 /// What keys look like wherever they stand. What stands for each may name a part that stays.
 static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let pem = "(?: BLOCK)?-----";
     let patterns = [
-        (
-            r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
-            HIDDEN,
-        ),
-        (
-            r"(?i)\b(sk|pk|rk|ghp|gho|ghs|ghu|ghr|github_pat|glpat|xox[abeoprs]|xapp|hf|whsec|shpat|dop_v1)[-_][A-Za-z0-9_\-]{8,}",
-            HIDDEN,
-        ),
-        (r"\bnpm_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_\-]{32,}|\bAGE-SECRET-KEY-[A-Z0-9]{8,}", HIDDEN),
-        (r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[\w\-]{8,}|\bGOCSPX-[\w\-]{8,}|\bSG\.[\w\-]{8,}\.[\w\-]+", HIDDEN),
-        (r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{12,}", HIDDEN),
-        (r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+", HIDDEN),
+        &*format!(r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY{pem}.*?(?:-----END [A-Z ]*PRIVATE KEY{pem}|\z)"),
+        r"(?i)\b(?:ghp|gho|ghs|ghu|ghr|github_pat|glpat|xox[abeoprs]|xapp|whsec|shpat|dop_v1)[-_][A-Za-z0-9_\-]{8,}",
+        r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{8,}|\b(?:sk|pk|rk)-[A-Za-z_\-]*[0-9][A-Za-z0-9_\-]{6,}",
+        r"(?i)\bsk-[A-Za-z0-9_\-]{8,}",
+        r"\b(?:hf|npm)_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_\-]{32,}|\bAGE-SECRET-KEY-[A-Z0-9]{8,}",
+        r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[\w\-]{8,}|\bGOCSPX-[\w\-]{8,}|\bSG\.[\w\-]{8,}\.[\w\-]+",
+        r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{12,}",
+        r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+",
+    ];
+    let parts = [
         (r"\bhooks\.slack\.com/services/[^\s\x22']+", "hooks.slack.com/services/[hidden]"),
         (r"://[^\s/:@]*:[^\s/@]+@|://[^\s/:@]{16,}@", "://[hidden]@"),
-        (r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._\-]{6,}", "$1 [hidden]"),
+        (r#"(?i)\b(authorization["']?\s*[:=]\s*["']?[a-z]+)\s+[^\s"']{6,}"#, "$1 [hidden]"),
+        (r"(?i)\b(bearer)\s+[A-Za-z+/=._\-]*[0-9][A-Za-z0-9+/=._\-]{8,}", "$1 [hidden]"),
         (r#"(?i)\b((?:set-|set)?cookie["']?:\s*)[^\s"'][^\r\n"']*=[^\r\n"']*"#, "$1[hidden]"),
-        (r#"(?i)(\s(?:-u|--user|--proxy-user)[ =]["']?[^\s:"']+:)[^\s"']+"#, "$1[hidden]"),
+        (
+            r#"(?i)(\b(?:curl|wget|https?)\b[^\n|;&]*?\s(?:-u|--user|--proxy-user)[ =]["']?[^\s:"']+:)[^\s"']+"#,
+            "$1[hidden]",
+        ),
         // .netrc and .pgpass
-        (r"(?im)(\blogin\s+\S+\s+password\s+|^[ \t]*password[ \t]+)\S+[ \t]*$", "$1[hidden]"),
-        (r"(?m)^([\w.*\-]+:(?:\d+|\*):[^:\s]+:[^:\s]+:)\S+$", "$1[hidden]"),
+        (r"(?im)(\blogin\s+\S+\s+password\s+)\S+", "$1[hidden]"),
+        (r"(?im)^([ \t]*password[ \t]+)\S*[0-9]\S*[ \t]*$", "$1[hidden]"),
+        (r"(?m)^([\w.*\-]+:(?:\d{4,5}|\*):[A-Za-z*][^:\s]*:[^:\s]+:)[^:\s]+$", "$1[hidden]"),
     ];
-    patterns.into_iter().filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
+    let whole = patterns.iter().map(|pattern| (*pattern, HIDDEN));
+    whole.chain(parts).filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
 });
 
-/// A value that is called a secret: its name with what joins them, then the value.
+/// A value that is called a secret: its name, what joins them, the value.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let name = "(?:api|access|account|private|signing|encryption|master|shared|session|deploy|auth)[_.-]?key|tokens?|secrets?|\
         secret[_.-][a-z0-9_.-]*|passw(?:or)?d|passphrase|pwd|[_.-]pass|credentials?|[_-]auth";
     let value = r#""(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|[^\s,;"'()\[\]{}]+"#;
-    Regex::new(&format!(r#"(?i)([a-z0-9_.\-]*(?:{name})\d*["']?\s*(?:=>|:=|[=:])\s*)({value})"#)).ok()
+    Regex::new(&format!(r#"(?i)([a-z0-9_.\-]*(?:{name})\d*)(["']?\s*(?:=>|:=|[=:])\s*)({value})"#)).ok()
 });
 
 /// A word long enough for a key that nothing else tells.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+/=_\-]{32,}").ok());
 
-/// Values that tell nothing, whatever they are called: types, and nothing at all.
-const TYPES: [&str; 17] = [
-    "String",
-    "string",
-    "str",
-    "&str",
-    "&'static",
-    "bytes",
-    "boolean",
-    "bool",
-    "true",
-    "false",
-    "null",
-    "none",
-    "None",
-    "undefined",
-    "number",
-    "usize",
-    "Option<String>",
-];
+/// Values that tell nothing, whatever they are called: types, modes, and nothing at all.
+const WORDS_OF_CODE: &str = "string boolean number bytes true false null none undefined include omit same-origin";
 
-/// Whether the value says where a secret is, what it may be or how many there are.
-fn is_harmless(name: &str, value: &str) -> bool {
+/// Whether the value says what a secret is, where it is or how many there are. `after` is the text behind it.
+fn is_harmless(name: &str, joint: &str, value: &str, after: &str) -> bool {
     let inner = value.trim_matches(['"', '\'']);
     let counts = inner.starts_with(|c: char| c.is_ascii_digit())
         && inner.chars().all(|c| c.is_ascii_digit() || "_.kKmM%".contains(c));
-    let told = ["$", "<", "os.", "env.", "process.env", "std::", "self.", "args.", "config.", HIDDEN];
-    let shell = name.trim_end_matches([' ', '=', ':', '"', '\'']);
-    inner.len() < 4
-        || TYPES.contains(&inner)
-        || told.iter().any(|start| inner.starts_with(start))
+    if inner.len() < 4
+        || inner.starts_with(['$', '<'])
+        || inner == HIDDEN
+        || WORDS_OF_CODE.split(' ').any(|word| word.eq_ignore_ascii_case(inner))
         || counts && name.to_lowercase().contains("token")
-        || matches!(shell, "PWD" | "OLDPWD")
+    {
+        return true;
+    }
+    if inner.len() < value.len() {
+        return false;
+    }
+    // As in a file of variables; everything else without quotes may be code, which names things.
+    if joint == "=" && !name.contains(|c: char| c.is_ascii_lowercase()) {
+        return matches!(name, "PWD" | "OLDPWD");
+    }
+    let names = value.chars().all(|c| c.is_ascii_alphabetic() || "_.-".contains(c));
+    let is_code =
+        value.contains("::") || value.contains(['<', '>', '`', '&', '|']) || after.starts_with(['(', '[', '{']);
+    names || is_code || value.starts_with(['=', ':', '/', '~', '.', '*', '!']) || joint.contains("=>")
 }
 
 /// Whether no person would write such a word: it mixes all kinds of characters at random. Hashes and ids are of fewer kinds.
@@ -94,13 +93,26 @@ fn is_random(word: &str) -> bool {
 pub fn keys(text: &str) -> String {
     let text =
         KEYS.iter().fold(text.to_owned(), |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned());
-    let named = |found: &Captures<'_>| match is_harmless(&found[1], &found[2]) {
-        true => found[0].to_owned(),
-        false => format!("{}{HIDDEN}", &found[1]),
+    let named = |found: &Captures<'_>| {
+        let after = found.get(0).map_or("", |whole| &text[whole.end()..]);
+        match is_harmless(&found[1], &found[2], &found[3], after) {
+            true => found[0].to_owned(),
+            false => format!("{}{}{HIDDEN}", &found[1], &found[2]),
+        }
     };
     let text = NAMED.as_ref().map_or_else(|| text.clone(), |pattern| pattern.replace_all(&text, named).into_owned());
-    let random = |found: &Captures<'_>| if is_random(&found[0]) { HIDDEN.to_owned() } else { found[0].to_owned() };
+    let random = |found: &Captures<'_>| {
+        let before = found.get(0).map_or("", |word| &text[..word.start()]);
+        let told = before.ends_with("base64,") || found[0].starts_with("sha") && found[0].contains('-');
+        if !told && is_random(&found[0]) { HIDDEN.to_owned() } else { found[0].to_owned() }
+    };
     WORDS.as_ref().map_or_else(|| text.clone(), |pattern| pattern.replace_all(&text, random).into_owned())
+}
+
+/// What a field of data holds, if its name does not say that it is a secret.
+pub fn field(name: &str, value: &str) -> String {
+    let secret = keys(&format!("{name}=\"any value\"")).ends_with(HIDDEN);
+    if secret && !is_harmless(name, "=", &format!("\"{value}\""), "") { HIDDEN.to_owned() } else { keys(value) }
 }
 
 #[cfg(test)]
@@ -121,13 +133,13 @@ mod tests {
             (r#"password = "one \" two""#, "password = [hidden]"),
             (r#"password = "cut in the mid"#, "password = [hidden]"),
             ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[hidden]"),
-            ("aws_secret_access_key = wJalrXUt", "aws_secret_access_key = [hidden]"),
+            ("aws_secret_access_key = wJalrXU8", "aws_secret_access_key = [hidden]"),
             ("SECRET_KEY='django-insecure-x'", "SECRET_KEY=[hidden]"),
             ("DB_PASS=hunter2", "DB_PASS=[hidden]"),
             ("MYSQL_PWD=hunter2", "MYSQL_PWD=[hidden]"),
-            ("clientSecret: abcdefgh", "clientSecret: [hidden]"),
-            ("private_key: abcdefgh", "private_key: [hidden]"),
-            ("passphrase=abcdefgh", "passphrase=[hidden]"),
+            ("clientSecret: abcdefg8", "clientSecret: [hidden]"),
+            ("private_key: abcdefg8", "private_key: [hidden]"),
+            ("passphrase=abcdefg8", "passphrase=[hidden]"),
             ("AccountKey=abcd1234==;EndpointSuffix=x", "AccountKey=[hidden];EndpointSuffix=x"),
             ("npm_abcdefghij0123456789", "[hidden]"),
             ("ghu_abcdefghij ghr_abcdefghij", "[hidden] [hidden]"),
@@ -141,18 +153,32 @@ mod tests {
             ("curl -u me:hunter2 http://x", "curl -u me:[hidden] http://x"),
             ("machine x login me password hunter2", "machine x login me password [hidden]"),
             ("localhost:5432:db:me:hunter2", "localhost:5432:db:me:[hidden]"),
-            ("//registry.npmjs.org/:_authToken=abcdefgh", "//registry.npmjs.org/:_authToken=[hidden]"),
+            ("//registry.npmjs.org/:_authToken=abcdefg8", "//registry.npmjs.org/:_authToken=[hidden]"),
             (
                 "a\n-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\nc2g=\n-----END OPENSSH PRIVATE KEY-----\nb",
                 "a\n[hidden]\nb",
             ),
             ("-----BEGIN PRIVATE KEY-----\nMIIEv", "[hidden]"),
-            ("x-api-key: abcdefgh", "x-api-key: [hidden]"),
+            ("x-api-key: abcdefg8", "x-api-key: [hidden]"),
             ("Authorization: Bearer abcdefgh", "Authorization: Bearer [hidden]"),
             ("got wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0a", "got [hidden]"),
         ] {
             assert_eq!(keys(text), want);
             assert_eq!(keys(&keys(text)), want, "what is hidden stays as it is");
+        }
+    }
+
+    #[test]
+    fn a_field_is_hidden_by_its_name() {
+        for (name, value, want) in [
+            ("password", "hunter\"s", HIDDEN),
+            ("DB_PASS", "zxcvbnm9", HIDDEN),
+            ("x-api-key", "qwertyui", HIDDEN),
+            ("command", "API_KEY=abcdefg8 make", "API_KEY=[hidden] make"),
+            ("file_path", "src/token.rs", "src/token.rs"),
+            ("max_tokens", "4096", "4096"),
+        ] {
+            assert_eq!(field(name, value), want, "{name}");
         }
     }
 
@@ -174,6 +200,22 @@ mod tests {
             "https://github.com/owner/name/blob/main/a/very/long/path/README.md",
             "key: value; cookie: string",
             "passed: 12 tests, bypass: enabled",
+            "let token = lexer.next_token(); tokens = line.split(1)",
+            "token: Token, tokens: Vec<Token2>, private_key: PathBuf",
+            "token == Token::Ident2 && match token { Token::Plus => 1 }",
+            "let credentials = Credentials::default(); fetch(url, { credentials: \"same-origin\" })",
+            "password=password, password: z.string().min(8), api_key=settings.api_key",
+            "hf_hub_download(repo) sk_buff_allocation pk_constraint_name",
+            "error: unexpected token: `else`, SyntaxError: Unexpected token: punc",
+            "Basic authentication is used, a basic understanding of the bearer of it",
+            "The secret: write small functions; secret.rs: module; pwd: /home/me2/project",
+            "password reset",
+            "Cargo.toml:3:9:warning:unused",
+            "a.rs:10:fn:main:x",
+            "2026-11-24T02:54:30:foo:1:a:b",
+            "docker run -u root:root img; git push -u origin:main",
+            "\"integrity\": \"sha512-wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0a==\"",
+            "data:image/png;base64,wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0a",
         ] {
             assert_eq!(keys(text), text);
         }

@@ -134,7 +134,12 @@ fn kept(tree: &Tree, about: &[Candidate]) -> Vec<usize> {
     let nodes = &tree.nodes;
     let parents: HashSet<u64> = nodes.iter().filter_map(|node| node.parent).collect();
     let ends = (0..nodes.len()).filter(|at| !parents.contains(&nodes[*at].id));
-    let leaf = ends.filter_map(|end| tree.up(end).find(|at| about[*at].speaks && about[*at].main));
+    // A way that another end has taken already leads to no more.
+    let mut walked = HashSet::new();
+    let leaf = ends.filter_map(|end| {
+        let mut way = tree.up(end).take_while(|at| walked.insert(*at));
+        way.find(|at| about[*at].speaks && about[*at].main)
+    });
     let Some(leaf) = leaf.max() else { return Vec::new() };
     let mut kept: HashSet<usize> = tree.up(leaf).collect();
     // Calls of one reply that ran side by side, and their results, are beside the way.

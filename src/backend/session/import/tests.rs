@@ -80,7 +80,7 @@ fn every_call_has_one_result() {
         r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"2","output":"two"}}"#,
         r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"2","output":"again"}}"#,
         r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"9","output":"nobody's"}}"#,
-        r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done, api_key=abcdefgh"}]}}"#,
+        r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done, api_key=abcdefg8"}]}}"#,
         r#"{"type":"response_item","payload":{"type":"message","ro"#,
     ];
     let want = "prompt: go|[input_image]\ncall Bash: command: ls\ncall Bash: arguments: not JSON\n\

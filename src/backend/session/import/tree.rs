@@ -1,6 +1,6 @@
 //! Entries that name the one before them: which of them lead to the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// One line of a file.
 #[derive(Debug, Clone, Default)]
@@ -22,9 +22,10 @@ impl Tree {
         Tree { nodes, places }
     }
 
-    /// From a node to its root, by their places. A circle is left before it is walked again and again.
+    /// From a node to its root, by their places; from a circle each once.
     pub(super) fn up(&self, from: usize) -> impl Iterator<Item = usize> {
+        let mut seen = HashSet::new();
         let parent = |at: &usize| self.nodes[*at].parent.and_then(|parent| self.places.get(&parent).copied());
-        std::iter::successors(Some(from), parent).take(self.nodes.len())
+        std::iter::successors(Some(from), parent).take_while(move |at| seen.insert(*at))
     }
 }

@@ -114,7 +114,9 @@ impl<'a> Writer<'a> {
         self.written.prompts += 1;
         let text = clean(text);
         self.written.title.get_or_insert_with(|| crate::session::title_of(&text));
-        self.put(message(Message::prompt(text)))
+        // Their programs put files, pastes and notes of their own into prompts: what was typed cannot be told apart.
+        let data = std::iter::once(0..text.len()).collect();
+        self.put(message(Message { data, ..Message::prompt(text) }))
     }
 
     /// Begins a reply, or continues the one of that name.
@@ -304,7 +306,15 @@ fn cleaned(value: Value) -> Value {
         Value::String(text) => Value::String(clean(&text)),
         Value::Array(values) => Value::Array(values.into_iter().map(cleaned).collect()),
         Value::Object(fields) => {
-            Value::Object(fields.into_iter().map(|(name, value)| (name, cleaned(value))).collect())
+            // What is called a secret is one, whatever it looks like.
+            let field = |(name, value): (String, Value)| {
+                let value = match value {
+                    Value::String(text) => Value::String(clean(&redact::field(&name, &text))),
+                    other => cleaned(other),
+                };
+                (redact::keys(&name), value)
+            };
+            Value::Object(fields.into_iter().map(field).collect())
         }
         other => other,
     }

@@ -4,7 +4,7 @@ mod added;
 mod config;
 mod shown;
 
-pub(in crate::permission) use self::added::{Gathered, gathered};
+pub(in crate::permission) use self::added::{Gathered, gathered, left_out};
 use super::super::shell::Word;
 use super::{Listed, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
 

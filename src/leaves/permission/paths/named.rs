@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::super::commands::plain;
+use super::super::commands::{left_out, plain};
 use super::super::decide::{Query, Verdict, because};
 use super::super::files::{Files, MAX_PATH};
 use super::super::places::{Places, Twin, only_sources};
@@ -45,6 +45,9 @@ pub(in crate::permission) fn judge_words(
     let bases = Cwd(Some(bases.into_iter().take(MAX_BASES).collect()));
     let rules = query.rules.entries().len();
     for word in &words[1..] {
+        if name == "git" && left_out(word).is_some() {
+            continue;
+        }
         if files.spend(rules + word.source.len() / 8) {
             return Some(too_much());
         }

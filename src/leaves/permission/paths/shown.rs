@@ -132,8 +132,9 @@ pub(in crate::permission) fn judge_gathered(
             None => tops.push(project.clone()),
         }
     }
+    let folders: Vec<PathBuf> = cwd.0.iter().flatten().map(|folder| files.resolve(folder)).collect();
     if tops.is_empty() {
-        tops.extend(cwd.0.iter().flatten().map(|folder| files.resolve(folder)).chain([project.clone()]));
+        tops.extend(folders.iter().cloned().chain([project.clone()]));
     }
     let tracked: HashSet<PathBuf> =
         tops.iter().take(1).chain([&project]).filter_map(|top| files.tracked(top)).flatten().collect();
@@ -149,7 +150,16 @@ pub(in crate::permission) fn judge_gathered(
         if name == ".git" || ignored || !file && foreign() {
             return Step::Past;
         }
-        let taken = || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path));
+        // Meant from where git starts, which must be known.
+        let below = if let [folder] = &*folders { path.strip_prefix(folder).ok() } else { None };
+        let fits =
+            |path: &Path, pattern: &str| path.starts_with(pattern) || glob::wildcard(pattern, &path.to_string_lossy());
+        let left_out = below.is_some_and(|path| gathered.without.iter().any(|pattern| fits(path, pattern)));
+        if left_out {
+            return Step::Past;
+        }
+        let taken =
+            || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path, query.places.home.as_deref()));
         if !link && holds_keys(path) && file && taken() {
             found =
                 Some(Verdict::firm(format!("git would keep {}, which may hold secrets, and show it", path.display())));

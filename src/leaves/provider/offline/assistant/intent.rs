@@ -209,15 +209,22 @@ fn edit(words: &Words) -> Option<Intent> {
         }
         return Some(Intent::Create { path: path.clone(), text });
     }
-    // "Remove the TODO in a.rs" leaves the file: nothing else may be asked for.
-    const FILLERS: [&str; 13] =
-        ["the", "this", "that", "a", "file", "please", "pls", "can", "could", "you", "bitte", "die", "datei"];
+    // "Remove the TODO in a.rs" leaves the file: it must be what the verb is about, and alone.
+    const BEFORE: &str = "delete remove rm lösche the this that a file old unused empty obsolete please pls can could would you \
+        now just i want to bitte die datei";
+    const BEHIND: &str = "now please pls completely entirely too for from it it's its we i as because since bitte";
+    let asks = words.prompt.trim_end().ends_with('?') && !words.has("can could would");
     let whole = |path: &&String| {
-        let rest = words.lower.replacen(&path.to_lowercase(), " ", 1);
-        let left =
-            rest.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty() && !FILLERS.contains(word));
-        left.count() == 1
+        let Some((before, behind)) = words.lower.split_once(&path.to_lowercase()) else { return false };
+        let among = |known: &str, word: &str| known.split_ascii_whitespace().any(|known| known == word);
+        let parts = |text: &'_ str| -> Vec<String> {
+            let bare = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
+            bare.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        parts(before).iter().all(|word| among(BEFORE, word))
+            && parts(behind).first().is_none_or(|word| among(BEHIND, word))
     };
+    let whole = |path: &&String| !asks && whole(path);
     let path = paths.first().filter(|_| words.is(Is::Delete)).filter(whole)?;
     Some(Intent::Delete { path: path.clone() })
 }

@@ -32,7 +32,7 @@ vocabulary! {
     Add "add append insert"
     Rename "rename benenne"
     Change "change replace swap set increase decrease raise lower update ändere ersetze"
-    Delete "delete remove lösche"
+    Delete "delete remove rm lösche"
     Count "count many number zähle"
     Undo "undo revert"
     Push "push"
