@@ -468,13 +468,14 @@ fn providers_can_be_changed_and_added() {
 fn a_project_only_lowers_what_may_be_spent() {
     let user = User::new()
         .file("~/.config/cocode/config.toml", "[budget]\nturn_usd = 1\nday_usd = 5.0\n")
-        .file(".cocode/config.toml", "[budget]\nturn_usd = 1000.0\nday_usd = 2\nsession_usd = 3.0\n");
+        .file(".cocode/config.toml", "[budget]\nturn_usd = 1000.0\nday_usd = 2\nsession_usd = 3.0\n")
+        .file(".cocode/models.json", r#"{"models": {"claude-sonnet-5": {"price": [0, 0, 0, 0], "window": 100000}}}"#);
     let loaded = user.in_project(Agreed::Everything);
     let budget = loaded.config.budget;
     assert_eq!((budget.turn_usd, budget.day_usd, budget.session_usd), (Some(1.0), Some(2.0), Some(3.0)));
     let told: Vec<_> = loaded.diagnostics.iter().map(ToString::to_string).collect();
     assert!(
-        matches!(&told[..], [one] if one.ends_with("config.toml:2: `budget.turn_usd` is ignored: a project can only lower your own budget of $1.00")),
+        matches!(&told[..], [price, one] if price.contains("models.claude-sonnet-5.price` is ignored") && one.ends_with("config.toml:2: `budget.turn_usd` is ignored: a project can only lower your own budget of $1.00")),
         "{told:?}"
     );
 }

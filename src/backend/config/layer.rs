@@ -237,10 +237,13 @@ impl Layer {
         }
     }
 
-    /// Takes out budgets above the user's own: a project can only lower what may be spent. Returns what says so.
+    /// Takes out budgets above the user's own, and the prices that these are reckoned with: a project can only lower what may
+    /// be spent. Returns what says so.
     pub(crate) fn without_raises(&mut self, own: &dyn Fn(&str) -> Option<f64>) -> Vec<Problem> {
-        let Some(Value::Table(budget)) = self.table.get_mut("budget") else { return Vec::new() };
         let mut raised = Vec::new();
+        let mut problems = self.without_prices(own);
+        let none = &mut Table::new();
+        let budget = self.table.get_mut("budget").and_then(Value::as_table_mut).unwrap_or(none);
         budget.retain(|name, value| {
             let key = format!("budget.{name}");
             let Some(most) = own(&key).filter(|most| dollars(value).is_some_and(|given| given > *most)) else {
@@ -253,7 +256,22 @@ impl Layer {
             place: self.place(&key),
             message: format!("`{key}` is ignored: a project can only lower your own budget of ${most:.2}"),
         };
-        raised.into_iter().map(problem).collect()
+        problems.extend(raised.into_iter().map(problem));
+        problems
+    }
+
+    fn without_prices(&mut self, own: &dyn Fn(&str) -> Option<f64>) -> Vec<Problem> {
+        const LIMITS: [&str; 3] = ["budget.turn_usd", "budget.session_usd", "budget.day_usd"];
+        let limited = LIMITS.iter().any(|key| own(key).is_some());
+        let Some(Value::Table(models)) = self.table.get_mut("models").filter(|_| limited) else { return Vec::new() };
+        let mut taken = Vec::new();
+        for (name, model) in models.iter_mut() {
+            if model.as_table_mut().is_some_and(|model| model.remove("price").is_some()) {
+                taken.push(format!("models.{name}.price"));
+            }
+        }
+        let message = |key: &str| format!("`{key}` is ignored: your budget is reckoned with your own prices");
+        taken.into_iter().map(|key| Problem { place: self.place(&key), message: message(&key) }).collect()
     }
 
     /// Takes out what would lead a key of the user's elsewhere: of a provider that is `known` without the project everything

@@ -1,7 +1,7 @@
 //! Writes a log of ours from what the session of another program says, one thing after the other.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ring::digest::{Context as Sum, SHA256};
@@ -80,7 +80,8 @@ impl<'a> Writer<'a> {
 
     /// The folder of the session: the first that is told.
     pub(super) fn cwd(&mut self, cwd: Option<&str>) {
-        if let Some(cwd) = cwd.filter(|cwd| !cwd.is_empty() && self.header.cwd.as_os_str().is_empty()) {
+        let is_folder = |cwd: &&str| Path::new(cwd).is_absolute() && !cwd.contains(char::is_control);
+        if let Some(cwd) = cwd.filter(is_folder).filter(|_| self.header.cwd.as_os_str().is_empty()) {
             self.header.cwd = PathBuf::from(cwd);
         }
     }
@@ -94,7 +95,8 @@ impl<'a> Writer<'a> {
     /// The name that the user, or the other program, gave the session.
     pub(super) fn title(&mut self, title: Option<&str>) {
         if let Some(title) = title.map(str::trim).filter(|title| !title.is_empty()) {
-            self.named = Some(clean(title).chars().take(120).collect());
+            let line = clean(title).split_whitespace().collect::<Vec<_>>().join(" ");
+            self.named = Some(line.chars().take(120).collect());
         }
     }
 
