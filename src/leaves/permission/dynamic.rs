@@ -19,11 +19,13 @@ const VALUED: &[(&str, &str)] = &[
     ("git commit", "-m -am --message --author --date --fixup"),
     ("git tag", "-m --message"),
     ("git merge", "-m"),
+    ("git notes", "-m --message"),
+    ("git stash", "-m --message"),
     ("git log", "--author --since --until --after --before --grep -n -S -G"),
     ("git checkout", "-b -B"),
     ("git switch", "-c -C"),
     ("gh pr", "-t --title -b --body -B --base -H --head"),
-    ("gh issue", "-t --title -b --body"),
+    ("gh issue", "-t --title -b --body -S --search"),
     ("pytest", "-k -m"),
     ("go test", "-run -timeout -count"),
     // Where the value itself names a file, its table says so.
@@ -53,6 +55,16 @@ pub(super) fn takes_revisions(words: &[Word]) -> bool {
     const SUBCOMMANDS: &str = "push fetch pull tag branch switch checkout merge rebase cherry-pick revert reset stash";
     let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
     text(0) == "git" && SUBCOMMANDS.split(' ').any(|known| known == text(1))
+}
+
+/// Whether a word that names no file is a branch to the command, or a filter of tests.
+pub(super) fn is_no_file(words: &[Word], at: usize) -> bool {
+    let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+    // These bring files back that are not there.
+    let brings = matches!(&*text(1), "checkout" | "reset" | "stash");
+    let tests = text(1) == "test" && matches!(&*text(0), "cargo" | "npm" | "pnpm" | "yarn") || text(0) == "pytest";
+    let filters = matches!(&*text(at - 1), "--" | "-t") || !text(at - 1).starts_with('-');
+    !words[at].prefix().starts_with('-') && (takes_revisions(words) && !brings || tests && filters)
 }
 
 /// Whether it neither writes nor executes anything, and shows what is in files.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::commands::{left_out, plain};
 use super::super::decide::{Query, Verdict, because};
+use super::super::dynamic;
 use super::super::files::{Files, MAX_PATH};
 use super::super::places::{Places, Twin, only_sources};
 use super::super::rule::{Specifier, Strictness};
@@ -44,10 +45,13 @@ pub(in crate::permission) fn judge_words(
     }
     let bases = Cwd(Some(bases.into_iter().take(MAX_BASES).collect()));
     let rules = query.rules.entries().len();
-    for word in &words[1..] {
-        if name == "git" && left_out(word).is_some() {
+    let is_there = |path: &Path| files.is_file(path) || !files.names(path).is_empty();
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let told = !matches!(&*name, "curl" | "find") && dynamic::is_value(words, at);
+        if told || name == "git" && left_out(word).is_some() {
             continue;
         }
+        let other = dynamic::is_no_file(words, at);
         if files.spend(rules + word.source.len() / 8) {
             return Some(too_much());
         }
@@ -81,7 +85,10 @@ pub(in crate::permission) fn judge_words(
             found.extend(joined(&text, &bases, query));
             // A copy keeps the last part of the name alone.
             found.extend(text.rsplit_once('/').iter().flat_map(|(_, name)| joined(name, &bases, query)));
-            for path in found.into_iter().filter(|path| judged.insert(path.clone())) {
+            for path in found.into_iter().filter(|path| !other || is_there(path)) {
+                if !judged.insert(path.clone()) {
+                    continue;
+                }
                 worse(&mut worst, judge_touched(query, &name, &path, files));
             }
         }
@@ -109,6 +116,9 @@ fn bases(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dyn Files
     for at in 1..words.len() {
         if found.len() > MAX_BASES {
             break;
+        }
+        if !matches!(name, "curl" | "find") && dynamic::is_value(words, at) {
+            continue;
         }
         if !(option(at) || option(at - 1) || bundled || copies && at + 1 == words.len()) {
             continue;
