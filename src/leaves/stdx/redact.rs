@@ -17,6 +17,8 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         r"(?i)\bsk-[A-Za-z0-9_\-]{8,}",
         r"\b(?:hf|npm)_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_\-]{32,}|\bAGE-SECRET-KEY-[A-Z0-9]{8,}",
         r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[\w\-]{8,}|\bGOCSPX-[\w\-]{8,}|\bSG\.[\w\-]{8,}\.[\w\-]+",
+        r"\b(?:xai|pplx|nvapi|tvly|gldt|sq0atp|pul)-[A-Za-z0-9_\-]{16,}|\bhvs\.[\w\-]{16,}",
+        r"\b(?:gsk|r8|dckr_pat|lin_api|sbp|rubygems)_[A-Za-z0-9_\-]{16,}",
         r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{12,}",
         r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+",
     ];
@@ -30,6 +32,12 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r#"(?i)(\b(?:curl|wget|https?)\b[^\n|;&]*?\s(?:-u|--user|--proxy-user)[ =]["']?[^\s:"']+:)[^\s"']+"#,
             "$1[hidden]",
         ),
+        (
+            r#"(?i)(\s--(?:[a-z\-]+-)?(?:password|passphrase|token|secret|api-key)[= ]["']?)[^\s"'\-$<][^\s"']{3,}"#,
+            "$1[hidden]",
+        ),
+        (r"(?i)\b(sshpass\s+-p\s*|[?&]sig=)[^\s&]{4,}", "$1[hidden]"),
+        (r"(?i)(<[\w.:\-]*(?:password|secret|token|apikey)>)[^<>\s]{4,}(</)", "$1[hidden]$2"),
         // .netrc and .pgpass
         (r"(?im)(\blogin\s+\S+\s+password\s+)\S+", "$1[hidden]"),
         (r"(?im)^([ \t]*password[ \t]+)\S*[0-9]\S*[ \t]*$", "$1[hidden]"),
@@ -42,9 +50,10 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 /// A value that is called a secret: its name, what joins them, the value.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let name = "(?:api|access|account|private|signing|encryption|master|shared|session|deploy|auth)[_.-]?key|tokens?|secrets?|\
-        secret[_.-][a-z0-9_.-]*|passw(?:or)?d|passphrase|pwd|[_.-]pass|credentials?|[_-]auth";
-    let value = r#""(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|[^\s,;"'()\[\]{}]+"#;
-    Regex::new(&format!(r#"(?i)([a-z0-9_.\-]*(?:{name})\d*)(["']?\s*(?:=>|:=|[=:])\s*)({value})"#)).ok()
+        secret[_.-][a-z0-9_.-]*|passw(?:or)?d|passphrase|pwd|[_.-]pass|credentials?|[_-]auth|\
+        \\b(?:pass|pw|auth)";
+    let value = r#""""[^"]*"""|\\+"[^"\\\n]*\\*"?|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|[^\s,;"'()\[\]{}]+"#;
+    Regex::new(&format!(r#"(?i)([a-z0-9_.\-]*(?:{name})\d*)(\\*["']?\s*(?:=>|:=|[=:])\s*)({value})"#)).ok()
 });
 
 /// A word long enough for a key that nothing else tells.
@@ -55,7 +64,7 @@ const WORDS_OF_CODE: &str = "string boolean number bytes true false null none un
 
 /// Whether the value says what a secret is, where it is or how many there are. `after` is the text behind it.
 fn is_harmless(name: &str, joint: &str, value: &str, after: &str) -> bool {
-    let inner = value.trim_matches(['"', '\'']);
+    let inner = value.trim_matches(['"', '\'', '\\']);
     let counts = inner.starts_with(|c: char| c.is_ascii_digit())
         && inner.chars().all(|c| c.is_ascii_digit() || "_.kKmM%".contains(c));
     if inner.len() < 4
@@ -150,6 +159,13 @@ mod tests {
             ("https://hooks.slack.com/services/T0/B0/xyz", "https://hooks.slack.com/services/[hidden]"),
             ("whsec_abcdefgh dop_v1_abcdefgh", "[hidden] [hidden]"),
             ("Cookie: session=abc; x=y", "Cookie: [hidden]"),
+            (r#"{\"password\": \"hunter2\", \"a\": 1}"#, r#"{\"password\": [hidden], \"a\": 1}"#),
+            (r#"password = """hunter2""""#, "password = [hidden]"),
+            (r#"{"auth": "aGVsbG86", "pass": "hunter"}"#, r#"{"auth": [hidden], "pass": [hidden]}"#),
+            ("deploy --password hunter2 --api-key=abcdefg8", "deploy --password [hidden] --api-key=[hidden]"),
+            ("sshpass -p hunter2 ssh h", "sshpass -p [hidden] ssh h"),
+            ("<password>hunter2</password>", "<password>[hidden]</password>"),
+            ("xai-abcdefghijklmnop gsk_abcdefghijklmnop hvs.abcdefghijklmnop", "[hidden] [hidden] [hidden]"),
             ("curl -u me:hunter2 http://x", "curl -u me:[hidden] http://x"),
             ("machine x login me password hunter2", "machine x login me password [hidden]"),
             ("localhost:5432:db:me:hunter2", "localhost:5432:db:me:[hidden]"),
