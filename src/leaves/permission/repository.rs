@@ -110,8 +110,8 @@ pub(super) fn ignores(path: &Path, home: Option<&Path>) -> bool {
     let own = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root));
     // The user's own list, for all their repositories.
     let set = all_settings(&root, home).into_iter().flat_map(|(_, settings)| settings);
-    let set = set.filter(|setting| setting.is("core", "excludesfile")).filter_map(|setting| setting.value).last();
-    let everywhere = match set {
+    let mut set = set.filter(|setting| setting.is("core", "excludesfile")).filter_map(|setting| setting.value);
+    let everywhere = match set.next_back() {
         Some(path) => path.strip_prefix("~/").zip(home).map_or(root.join(&path), |(rest, home)| home.join(rest)),
         None => home.unwrap_or(&root).join(".config/git/ignore"),
     };
