@@ -47,9 +47,17 @@ fn nothing_ran(output: &str) -> bool {
     ["Ran 0 tests", "NO TESTS RAN", "no tests ran", "# tests 0\n"].iter().any(|mark| output.contains(mark))
 }
 
-/// Whether an output says that the runner itself is not there.
+/// Whether the runner itself is not there, or could not begin.
 fn not_there(step: &Step) -> bool {
-    !step.ok() && (step.text().contains("command not found") || step.text().contains("[Exit code 127]"))
+    !step.ok() && !began(&step.text())
+}
+
+/// Whether a run that failed got as far as the project: it speaks of a test, or of a place in a file.
+fn began(output: &str) -> bool {
+    const SIGNS: [&str; 9] = ["FAIL", "fail", "panicked", "error[", "-->", "Error", "ssert", "xpected", "not ok"];
+    let place = |(at, _): (usize, &str)| output[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let missing = output.contains("command not found") || output.contains("[Exit code 127]");
+    !missing && (SIGNS.iter().any(|sign| output.contains(sign)) || output.match_indices(':').any(place))
 }
 
 /// Most changes that are tried.
@@ -324,4 +332,25 @@ fn literal(line: &str) -> Option<String> {
 
 fn edit(path: &str, old: &str, new: &str) -> Part {
     tool("Edit", json!({ "file_path": path, "old_string": old, "new_string": new }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_cannot_begin_is_no_failing_test() {
+        for (output, want) in [
+            ("error: rustup could not choose a version of cargo to run, because no default is configured.", false),
+            ("bash: line 1: pytest: command not found\n[Exit code 127]", false),
+            ("error: could not find `Cargo.toml` in `/p` or any parent directory", false),
+            ("test result: FAILED. 1 passed; 1 failed", true),
+            ("a.c:3:5: error: expected ';'", true),
+            ("./a.go:3:5: undefined: b", true),
+            ("E       assert 3 == 2", true),
+            ("not ok 1 - adds", true),
+        ] {
+            assert_eq!(began(output), want, "{output}");
+        }
+    }
 }
