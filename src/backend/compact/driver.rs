@@ -218,8 +218,11 @@ impl Driver {
             let blocking = marks.blocking;
             return if used >= blocking { Step::Refuse { used, blocking } } else { Step::Send };
         }
-        // A little with each request, so that a compaction need not read it all.
-        self.follow(context);
+        // A little with each request once a compaction comes near, so that it need not read it all; most sessions end before.
+        let many = marks.max_messages.is_some_and(|most| context.len() as u64 * 2 >= most);
+        if used * 2 >= marks.tiers || many || self.forced.is_some() {
+            self.follow(context);
+        }
         if !self.stage.micro && self.features.micro_compact {
             self.stage.micro = true;
             let trigger = micro::Trigger::Automatic { used, marks, prices: around.prices, cold: around.cold };
