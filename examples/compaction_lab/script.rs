@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use cocode::message::{Block, CallId, Effect, Message, Outcome, Todo, ToolCall, ToolResult};
+use cocode::message::{Block, CallId, Display, Effect, Message, Outcome, Said, Todo, ToolCall, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -183,6 +183,7 @@ impl Scene {
         let id = CallId::nth(call);
         let text = self.padded(pad, call as usize);
         let mut result = ToolResult::of_text(id.clone(), self.outcome.unwrap_or(Outcome::Ok), text);
+        result.display = self.said();
         if let Some(todos) = self.input.get("todos") {
             let items = todos.as_array().into_iter().flatten().map(todo).collect();
             result.effects.push(Effect::Todos { items });
@@ -193,6 +194,21 @@ impl Scene {
         }
         let call = Block::ToolCall(ToolCall::new(id, self.tool.clone(), self.input.clone()));
         vec![Message::reply(vec![say, call]), Message::tool_results(vec![result])]
+    }
+
+    /// What the user said in answers to questions, or in a refusal, as the tools log it.
+    fn said(&self) -> Option<Display> {
+        let row = |line: &str| {
+            let (question, words) = line.strip_prefix("- ")?.rsplit_once(" → ")?;
+            Some(Said { words: words.to_owned(), header: "Asked".to_owned(), question: question.to_owned() })
+        };
+        match self.outcome {
+            Some(Outcome::Denied) => Some(Display::said(self.result.split_once(": ").map(|(_, words)| words.trim()))),
+            _ if self.tool == "AskUserQuestion" => {
+                Some(Display::Said { answers: self.result.lines().filter_map(row).collect() })
+            }
+            _ => None,
+        }
     }
 
     /// The step as other agents can be fed it, one JSON object a line.
