@@ -253,6 +253,14 @@ fn splits(word: &Word) -> bool {
 
 /// Whether it starts with text that makes it an operand, or with an option's name and its `=`.
 fn is_settled(word: &Word) -> bool {
+    // A letter and a number, as in `-j$(nproc)`.
+    if let [Piece::Text(option), Piece::Dynamic(number)] = word.pieces.as_slice()
+        && option.len() == 2
+        && option.starts_with('-')
+        && number.starts_with_digit()
+    {
+        return true;
+    }
     let start = match word.pieces.first() {
         Some(Piece::Text(text)) => text.as_str(),
         Some(Piece::Tilde) => "~",

@@ -3,6 +3,7 @@
 mod fed;
 mod folder;
 mod git;
+mod input;
 mod judge;
 mod placed;
 mod ruled;
@@ -48,6 +49,8 @@ struct Part {
     split: bool,
     /// It passes because of what the files that it reads are, or the repository: by no rule.
     looks: bool,
+    /// It reads what git's index names.
+    listed: bool,
     /// The command, for suggestions.
     words: Vec<Word>,
     git: Git,
@@ -59,8 +62,25 @@ impl Part {
     /// A part that is not a command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        let (edit, writes, names, links, held, split, named, looks) = Default::default();
-        Part { text, verdict, read_only, edit, writes, names, links, held, split, named, looks, words, git, starts }
+        let (edit, writes, names, links, held, split, named) = Default::default();
+        let (looks, listed) = (false, false);
+        Part {
+            text,
+            verdict,
+            read_only,
+            edit,
+            writes,
+            names,
+            links,
+            held,
+            split,
+            named,
+            looks,
+            listed,
+            words,
+            git,
+            starts,
+        }
     }
 }
 
@@ -81,8 +101,7 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
             let quiet_git = git::quiet(&parts);
             let text = Text::new(&raw);
             let offered = suggestions(query, &text, &raw, &parts, files);
-            let ruled =
-                ruled(query, &text, &raw, &parts, files).or_else(|| held_file(query, command, &parts, cwd, files));
+            let ruled = ruled(query, &text, &raw, &parts, files);
             let decision = ruled.unwrap_or_else(|| conclude(query, parts, command));
             let asks = decision.behavior == Behavior::Ask;
             Decision { quiet_git, suggestions: if asks { offered } else { Vec::new() }, ..decision }
@@ -263,14 +282,6 @@ fn unparsable(query: &Query, command: &str, reason: &str, cwd: &Path, files: &dy
 
 fn interprets(part: &Part) -> bool {
     matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>())
-}
-
-/// What rules about files say of text that an interpreter may run, such as `echo cat x | sh`.
-fn held_file(query: &Query, command: &str, parts: &[Part], cwd: &Path, files: &dyn Files) -> Option<Decision> {
-    let ruled = query.entries(Behavior::Deny).any(|entry| entry.rule.is_about(Matches::Reading));
-    let touched = || paths::judge_raw(query, "sh", command, cwd, files).filter(|one| one.behavior == Behavior::Deny);
-    let verdict = (ruled && parts.iter().any(interprets)).then(touched).flatten()?;
-    Some(answer(Behavior::Deny, vec![verdict.reason, "an interpreter may run it".into()]))
 }
 
 /// Puts the parts together as the mode wants.

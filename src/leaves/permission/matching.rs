@@ -16,8 +16,41 @@ use super::shell::loose::segments;
 use super::shell::{MANY, ONE, Simple, Word};
 use super::vocabulary::Matches;
 use super::wrapper;
-pub(super) use held::{Held, interprets, touches_held};
+pub(super) use held::{Held, interprets, is_interpreter, touches_held};
 pub(super) use seen::{Seen, Text};
+
+/// The words that a rule about commands names these by, of a wildcard up to its stars; None where it is about others.
+fn named(pattern: &ShellPattern, words: &[Word]) -> Option<Vec<String>> {
+    match pattern {
+        ShellPattern::Exact(_) => None,
+        ShellPattern::Prefix(prefix) => {
+            let fits = prefix.len() <= words.len()
+                && prefix.iter().zip(words).all(|(want, word)| word.literal().is_some() && word.canonical() == *want);
+            fits.then(|| prefix.clone())
+        }
+        ShellPattern::Wildcard(pattern) => {
+            let canonical = Simple::canonical(words);
+            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
+            let written: Vec<String> = words.iter().map(Word::canonical).collect();
+            let fits = (glob::wildcard(pattern, &canonical) || glob::wildcard(bare, &canonical))
+                && stars::fit(pattern, &written)
+                // `*` at the end covers an expansion; in the middle it could stand for anything.
+                && (pattern.ends_with('*') || !words.iter().any(Word::is_dynamic));
+            fits.then(|| pattern.split_whitespace().map(str::to_owned).collect())
+        }
+    }
+}
+
+/// The first word of the command that such a rule does not cover, where that is all that keeps it from allowing it.
+pub(super) fn beyond(rule: &Rule, words: &[Word], placed: impl Fn() -> Vec<String>) -> Option<String> {
+    let Specifier::Shell(pattern) = rule.specifier() else { return None };
+    if !rule.is_about(Matches::Command) || wrapper::carried(words).is_some() {
+        return None;
+    }
+    let named = named(pattern, words).filter(|named| !named.is_empty())?;
+    let first = danger::dangers(&placed()).into_iter().find(|option| !names(&named, option))?;
+    (first.starts_with('-') && !is_open(&first)).then_some(first)
+}
 
 /// Whether the rule allows a command with these words; `settled` is whether bash can make no options of them, `placed` the
 /// words with the paths in them as they lead from the top of the project.
@@ -30,36 +63,16 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, placed: impl Fn
         Specifier::Shell(pattern) => pattern,
         _ => return false,
     };
-    let canonical = Simple::canonical(words);
     let named = match pattern {
         ShellPattern::Exact(text) => {
             let written: Vec<_> = words.iter().map(|word| word.source.as_str()).collect();
-            return *text == canonical || *text == written.join(" ");
+            return *text == Simple::canonical(words) || *text == written.join(" ");
         }
         ShellPattern::Prefix(prefix) if prefix.is_empty() => return true,
-        ShellPattern::Prefix(prefix) => {
-            let fits = prefix.len() <= words.len()
-                && prefix.iter().zip(words).all(|(want, word)| word.literal().is_some() && word.canonical() == *want);
-            if !fits {
-                return false;
-            }
-            prefix.clone()
-        }
-        ShellPattern::Wildcard(pattern) => {
-            let bare = pattern.strip_suffix(" *").unwrap_or(pattern);
-            if !glob::wildcard(pattern, &canonical) && !glob::wildcard(bare, &canonical) {
-                return false;
-            }
-            let written: Vec<String> = words.iter().map(Word::canonical).collect();
-            if !stars::fit(pattern, &written) {
-                return false;
-            }
-            // `*` at the end covers an expansion; in the middle it could stand for anything.
-            if !pattern.ends_with('*') && words.iter().any(Word::is_dynamic) {
-                return false;
-            }
-            pattern.split_whitespace().map(str::to_owned).collect()
-        }
+        pattern => match named(pattern, words) {
+            Some(named) => named,
+            None => return false,
+        },
     };
     if !settled {
         return false;
@@ -87,13 +100,14 @@ pub(super) fn allows(rule: &Rule, words: &[Word], settled: bool, placed: impl Fn
 /// Whether the command does more than an allowing rule that begins with `named` says.
 fn goes_beyond(named: &[String], words: &[Word], placed: &[String]) -> bool {
     let possible: Vec<String> = words.iter().map(Word::possible).collect();
-    let dangers = danger::dangers(placed);
-    let is_named = |option: &String| {
-        // Of a cluster of letters a rule that names the first one says nothing about the others.
-        let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
-        named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
-    };
-    commands::commit::exceeds(named, &possible) || !dangers.iter().all(is_named)
+    commands::commit::exceeds(named, &possible) || !danger::dangers(placed).iter().all(|option| names(named, option))
+}
+
+/// Whether a rule with these words names the option. Of a cluster of letters a rule that names the first one says nothing about
+/// the others.
+fn names(named: &[String], option: &str) -> bool {
+    let value = |word: &str| word.starts_with("--") && option.starts_with(&format!("{word}="));
+    named.iter().any(|word| word.len() > 1 && (word == option || value(word)))
 }
 
 /// Whether xargs or find gives the program words that it may take for options.
@@ -108,10 +122,10 @@ fn fed_with_options(words: &[Word]) -> bool {
 
 /// Whether the rule speaks about a command with these words, or about one that they may start, by whatever names.
 pub(super) fn touches(rule: &Rule, seen: &Seen) -> bool {
-    let alike = other::rule(rule);
-    touches_named(rule, seen)
-        || (alike.is_some() || seen.alike.is_some())
-            && touches_named(alike.as_ref().unwrap_or(rule), seen.alike.as_deref().unwrap_or(seen))
+    let alike = other::rules(rule);
+    std::iter::once(rule)
+        .chain(&alike)
+        .any(|rule| std::iter::once(seen).chain(&seen.alike).any(|seen| touches_named(rule, seen)))
 }
 
 fn touches_named(rule: &Rule, seen: &Seen) -> bool {
@@ -132,7 +146,7 @@ fn touches_named(rule: &Rule, seen: &Seen) -> bool {
         || matches_from(pattern, &started.given, starts)
         || started.text < seen.words.len() && held::touches_words(rule, seen)
         || started.holds_lines && seen.lines().iter().any(matches)
-        || seen.apart.as_ref().is_some_and(|seen| touches_named(rule, seen))
+        || seen.apart.as_ref().is_some_and(|seen| touches(rule, seen))
 }
 
 /// Whether the rule speaks about anything in a line, read without a grammar.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::commands::{Reach, Reads, Tracked};
 use super::decide::{Query, Shown, Verdict, show};
+use super::evaluate::evaluates;
 use super::files::{Files, MAX_NAMES, MAX_PATH, Step, Walk, walk};
 use super::glob::{self, Case};
 use super::places::{Places, is_set_apart, only_sources};
@@ -387,10 +388,15 @@ pub(super) fn shell_state(name: &str) -> bool {
     NAMES.split(' ').any(|known| known == name)
 }
 
+/// Whether the words do no more than export variables that change nothing.
+pub(super) fn exports(words: &[Word]) -> bool {
+    words.first().and_then(Word::literal).as_deref() == Some("export") && evaluates(words).is_none()
+}
+
 /// Whether anything in the construct may change the folder.
 pub(super) fn moves(node: &Node) -> bool {
     match node {
-        Node::Simple(command) if values::reads_names(&command.words).is_some() => false,
+        Node::Simple(command) if values::reads_names(&command.words).is_some() || exports(&command.words) => false,
         Node::Simple(command) => {
             let behind = command.words.first().is_some_and(|name| name.literal().as_deref() == Some("command"));
             command.words.iter().take(4).enumerate().any(|(at, word)| match word.literal() {

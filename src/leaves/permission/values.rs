@@ -174,6 +174,12 @@ impl Values {
         open.all(|other| other.variable() == Some(name)).then(|| self.given.get(name).cloned()).flatten()
     }
 
+    /// Whether the line gives the variable its value in one place, and nothing else may set it.
+    pub(super) fn has_one_source(&self, name: &str) -> bool {
+        let given = self.given.get(name).is_some_and(|given| given.len() == 1);
+        given && wrapper::is_local(name) && !self.open && !self.breaks
+    }
+
     /// Whether it is a variable that the line leaves as the user's environment has it: a word, as far as anybody sets them.
     pub(super) fn leaves(&self, expansion: &Expansion) -> bool {
         !self.open && expansion.variable().is_some_and(|name| !self.given.contains_key(name))

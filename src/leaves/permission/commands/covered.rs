@@ -83,6 +83,15 @@ pub(in crate::permission) fn holds(
                 .into_iter()
                 .filter(|name| covered.command == "git push" && marked(if name == "force" { '+' } else { ':' })),
         );
+        // `-D` is short for `-d -f`, and the same for what moves and copies one.
+        for known in ["delete", "move", "copy"].iter().filter(|_| covered.command == "git branch") {
+            let (both, has) = (format!("force-{known}"), |name: &str| given.iter().any(|given| given == name));
+            if has(&both) {
+                given.extend([(*known).to_owned(), "force".to_owned()]);
+            } else if has(known) && has("force") {
+                given.push(both);
+            }
+        }
         wanted.len() >= options.len() && wanted.iter().all(|name| given.contains(name))
     };
     known(name, subcommand).is_some_and(told) || options.iter().all(|option| is_among(option, arguments))
@@ -270,7 +279,7 @@ impl Covered {
             Operands::Host => open || word.starts_with('-'),
             // A command behind `+`.
             Operands::Any if SHOWING.contains(&self.command) => word.starts_with('+'),
-            Operands::Targets => open || leads() || word.contains('=') && !tells_more(word),
+            Operands::Targets => open || leads() || word.contains('=') && !switches(word),
             Operands::Any if self.command == "yq" => open || !filters_input(word),
             Operands::Any if self.command == "curl" => open || is_odd_address(word),
             // The file of another machine's, which tar starts a shell to reach.
@@ -327,6 +336,8 @@ impl Covered {
             // Where a report is written comes after its kind.
             ("pytest", "cov-report") => open || value.split_once(':').is_some_and(|(_, path)| leads_out(path)),
             ("pytest", "cov") => is_elsewhere(value),
+            // A plugin is code; without one, less runs.
+            ("pytest", "p") => open || !value.starts_with("no:"),
             ("unzip", "d") => open || leads_out(value),
             (_, "target-directory" | "directory-prefix") => open || leads_out(value),
             ("patch", "directory" | "output" | "reject-file") => open || leads_out(value),
@@ -385,10 +396,23 @@ fn is_plain(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphanumeric() || "_./:*".contains(c)) && word.chars().all(part)
 }
 
-/// Whether a variable of make's does no more than that its recipes tell more.
-fn tells_more(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, value)| matches!(name, "V" | "VERBOSE") && matches!(value, "0" | "1" | "2"))
+/// Whether a variable of make's switches something on or off, or names a compiler that everybody has. Not those that choose
+/// what make itself reads and starts.
+fn switches(word: &str) -> bool {
+    let own = |name: &str| ["MAKE", "GNUMAKE", "SHELL", "PATH", "LD_", "DYLD_"].iter().any(|own| name.starts_with(own));
+    let plain = |name: &str| name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') && !own(name);
+    let compiler = |value: &str| {
+        matches!(
+            value.trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'),
+            "cc" | "gcc" | "clang" | "c++" | "g++" | "clang++"
+        )
+    };
+    word.split_once('=').is_some_and(|(name, value)| match name {
+        "CC" | "CXX" => compiler(value),
+        _ => {
+            plain(name) && matches!(value, "0" | "1" | "2" | "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false")
+        }
+    })
 }
 
 /// Whether a path is outside of the folder, or only bash knows.

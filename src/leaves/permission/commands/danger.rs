@@ -81,7 +81,13 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         return Vec::new();
     }
     let own = &arguments[..contained(name, arguments)];
-    let elsewhere = own.iter().filter(|word| names_elsewhere(word)).cloned();
+    // A folder in the container.
+    let inner = |at: usize| {
+        let option = |word: &str| matches!(word, "-w" | "--workdir");
+        matches!(name, "docker" | "podman")
+            && (at > 0 && option(&own[at - 1]) || own[at].split_once('=').is_some_and(|(name, _)| option(name)))
+    };
+    let elsewhere = (0..own.len()).filter(|at| names_elsewhere(&own[*at]) && !inner(*at)).map(|at| own[at].clone());
     let mut acting: Vec<String> =
         keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).collect();
     // What a wrapper starts is judged by itself.
@@ -112,8 +118,15 @@ const STARTERS: [(&str, &str); 14] = [
 /// The place of the program that such a command starts.
 fn behind(name: &str, arguments: &[String]) -> Option<usize> {
     let (_, word) = STARTERS.iter().find(|(known, _)| *known == name)?;
-    let at = usize::from(!word.is_empty());
-    let named = at == 0 || arguments.first().is_some_and(|first| first == word);
+    let own = usize::from(!word.is_empty());
+    let named = own == 0 || arguments.first().is_some_and(|first| first == word);
+    // A module of Python's, and what keeps npx from fetching anything.
+    let passed = |word: &&String| match name {
+        "uv" => *word == "-m" || *word == "--module",
+        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline"),
+        _ => false,
+    };
+    let at = own + arguments.iter().skip(own).take_while(passed).count();
     (named && arguments.get(at).is_some_and(|program| program == "-" || !program.starts_with('-'))).then_some(at)
 }
 

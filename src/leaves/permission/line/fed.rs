@@ -1,11 +1,14 @@
-//! What a command reads whose operands find names: through xargs, or by `-exec`.
+//! What a command reads whose operands others name: through xargs, by `-exec`, or as what a loop goes through.
 
+use super::super::Behavior;
 use super::super::commands;
+use super::super::decide::{Shown, Verdict};
 use super::super::dynamic;
 use super::super::evaluate::evaluates;
-use super::super::found;
-use super::super::paths::Cwd;
+use super::super::found::{self, Found};
+use super::super::paths::{self, Cwd};
 use super::super::shell::{Node, Simple, Word};
+use super::super::values;
 use super::judge::Judge;
 
 /// Whether the words are a find that starts a command.
@@ -14,7 +17,76 @@ pub(super) fn executes(words: &[Word]) -> bool {
     words.first().is_some_and(|name| is(name, "find")) && words.iter().any(|word| is(word, "-exec"))
 }
 
+/// A variable that a loop sets to one name after another.
+pub(super) struct Loop {
+    variable: String,
+    pub(super) found: Found,
+}
+
+/// The verdict about what a command reads, or why it does more than that; and whether it only reads.
+pub(super) type Looked = (Result<Verdict, String>, bool);
+
 impl Judge<'_> {
+    /// Whether what was found is all that the command does.
+    pub(super) fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
+        reads.as_ref().is_ok_and(|reads| !reads.paths.iter().any(|word| self.may_become_option(word, cwd)))
+    }
+
+    /// What is said of the files that the command reads, or why it does more; and whether it only reads.
+    pub(super) fn look(&self, words: &[Word], cwd: &Cwd, piped: bool) -> Looked {
+        let reads = match words {
+            _ if piped => self.reads_found(words, cwd),
+            _ if executes(words) => self.reads_executed(words, cwd),
+            _ if let Some(reads) = self.reads_looped(words, cwd) => Ok(reads),
+            _ => evaluates(words).map_or_else(|| commands::reads(words), Err),
+        };
+        let only_reads = self.only_reads(&reads, cwd);
+        let verdict = reads.map(|reads| {
+            let mut verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
+            if self.names_options() && !only_reads {
+                let reason = "a command of the line may have made a name that looks like an option";
+                paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
+            }
+            verdict
+        });
+        (verdict, only_reads)
+    }
+
+    /// The loop that the construct is: `for f in $(find …)`, or `while read f` behind a pipe.
+    pub(super) fn loop_of(&self, variable: Option<&str>, words: &[Word], parts: &[Node]) -> Option<Loop> {
+        let (variable, found) = match (variable, words) {
+            (Some(name), [word]) => (name.to_owned(), found::substituted(word)?),
+            (None, []) => match values::reads_names(&found::only(parts.first()?)?.words)?.as_slice() {
+                [name] => (name.clone(), self.fed.clone()?),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        (!found.zero && self.values.has_one_source(&variable)).then_some(Loop { variable, found })
+    }
+
+    /// The loop whose variable is among the words, each time as a word of its own.
+    pub(super) fn looped(&self, words: &[Word]) -> Option<&Loop> {
+        let mut open = words.iter().filter(|word| word.is_dynamic());
+        let name = open.clone().next()?.expansions().next()?.variable()?.to_owned();
+        let whole = |word: &Word| word.pieces.len() == 1 && word.expansions().all(|one| one.variable() == Some(&name));
+        let inert = words[0].literal().is_some_and(|name| dynamic::is_inert(&name));
+        self.loops.iter().find(|one| one.variable == name).filter(|_| inert && open.all(whole))
+    }
+
+    /// What such a command reads: each name that the loop may go through.
+    pub(super) fn reads_looped(&self, words: &[Word], cwd: &Cwd) -> Option<commands::Reads> {
+        let names = self.looped(words)?.found.names(cwd, self.query.places, self.files)?;
+        if names.iter().any(|name| name.known().contains(['*', '?', '['])) {
+            return None;
+        }
+        let names = [&names, &names[..1]].concat();
+        let given: Vec<Word> =
+            words.iter().flat_map(|word| if word.is_dynamic() { names.clone() } else { vec![word.clone()] }).collect();
+        let reads = evaluates(&given).map_or_else(|| commands::reads(&given), Err).ok()?;
+        Some(commands::Reads { reach: reads.reach.max(commands::Reach::Names), ..reads })
+    }
+
     /// What `find … | xargs` reads: each name that find may print, and what its link leads to.
     pub(super) fn reads_found(&self, words: &[Word], cwd: &Cwd) -> Result<commands::Reads, String> {
         let refused = "xargs passes it arguments that are only known when it runs";
@@ -62,4 +134,10 @@ impl Judge<'_> {
         let paths = [reads.paths, found.reads.paths].concat();
         Ok(commands::Reads { paths, reach: reads.reach.max(commands::Reach::Names), ..reads })
     }
+}
+
+/// What the command shows of what it looks at.
+pub(super) fn shown(words: &[Word]) -> Shown {
+    let names = words[0].literal().is_some_and(|name| dynamic::shows_names(&name));
+    if names { Shown::Names } else { Shown::Contents }
 }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::super::commands;
-use super::super::decide::{Query, Shown, Verdict, because};
+use super::super::decide::{Query, Verdict, because};
 use super::super::dynamic;
 use super::super::edit::Edits;
-use super::super::evaluate::{evaluates, is_builtin};
+use super::super::evaluate::is_builtin;
 use super::super::files::Files;
 use super::super::found::{self, Found};
 use super::super::matching::{self, Seen};
@@ -21,15 +21,13 @@ use super::super::{Behavior, Mode};
 use super::Part;
 use super::folder::Unpacked;
 use super::git::{self, Git};
+use super::input::{self, Input};
 use super::streams::Streams;
 use super::unknown::Unknown;
-use super::{fed, scripts};
+use super::{fed, fed::Looked, scripts};
 
 /// Most wrappers around one command that are looked behind, as in `nice timeout 5 env A=1 ls`.
 const MAX_WRAPPERS: usize = 16;
-
-/// The verdict about what a command reads, or why it does more than that; and whether it only reads.
-type Looked = (Result<Verdict, String>, bool);
 
 pub(super) struct Judge<'a> {
     pub(super) query: &'a Query<'a>,
@@ -40,7 +38,7 @@ pub(super) struct Judge<'a> {
     pub(super) wrappers: usize,
     /// The first of them is the shell's own keyword.
     timed: bool,
-    values: Values,
+    pub(super) values: Values,
     edits: Edits,
     /// Whether the order of its commands is not the one in which they stand.
     pub(super) unordered: bool,
@@ -50,6 +48,12 @@ pub(super) struct Judge<'a> {
     set: Vec<String>,
     /// What the pipe brings that the next command reads.
     pub(super) fed: Option<Found>,
+    /// What commands find on their standard input.
+    pub(super) input: Input,
+    /// How many texts within text it is in.
+    pub(super) depth: usize,
+    /// The loops around the command whose variables take names that are known.
+    pub(super) loops: Vec<fed::Loop>,
     /// What was found of commands, before and after names like options may have come: a line may hold one hundreds of times.
     /// With what feeds it by a pipe.
     looked: HashMap<(Vec<Word>, Vec<Word>, Cwd, bool), Looked>,
@@ -69,30 +73,28 @@ pub(super) struct Judge<'a> {
 impl<'a> Judge<'a> {
     /// Starts with the line's first construct.
     pub(super) fn new(query: &'a Query<'a>, files: &'a dyn Files, node: &Node, text: &str) -> Judge<'a> {
-        let (values, streams, moves) = (Values::of(node, text), Streams::of(node), paths::moves(node));
-        let (functions, set, parts) = (Vec::new(), Vec::new(), Vec::new());
-        let (edits, unordered, stirred) = (Edits::default(), false, false);
-        let (fed, looked, redirected, wrappers) = (None, HashMap::new(), false, 0);
-        let (named, unpacked, timed) = (RefCell::default(), RefCell::default(), false);
         Judge {
             query,
             files,
-            functions,
-            wrappers,
-            timed,
-            values,
-            edits,
-            unordered,
-            stirred,
-            set,
-            fed,
-            looked,
-            named,
-            unpacked,
-            redirected,
-            moves,
-            streams,
-            parts,
+            functions: Vec::new(),
+            wrappers: 0,
+            timed: false,
+            values: Values::of(node, text),
+            edits: Edits::default(),
+            unordered: false,
+            stirred: false,
+            set: Vec::new(),
+            fed: None,
+            input: Input::default(),
+            depth: 0,
+            loops: Vec::new(),
+            looked: HashMap::new(),
+            named: RefCell::default(),
+            unpacked: RefCell::default(),
+            redirected: false,
+            moves: paths::moves(node),
+            streams: Streams::of(node),
+            parts: Vec::new(),
         }
     }
 
@@ -111,7 +113,11 @@ impl<'a> Judge<'a> {
             let makes = |other: (usize, &Part)| {
                 other.0 != at && acts(other.1) && passes(other.1) && !dynamic::is_inert(&other.1.words[0].known())
             };
-            let least = if part.git == Git::No { commands::Places::Links } else { commands::Places::Repositories };
+            let least = match part.git {
+                _ if part.listed => commands::Places::Listed,
+                Git::No => commands::Places::Links,
+                _ => commands::Places::Repositories,
+            };
             if writes && before.iter().any(acts)
                 || part.split && passes(part) && before.iter().enumerate().any(makes)
                 || part.held && passes(part) && before.iter().enumerate().any(leads)
@@ -160,21 +166,31 @@ impl<'a> Judge<'a> {
             Node::Sequence(nodes) => {
                 let mut state = (cwd.clone(), cwd);
                 let known = self.set.len();
+                let outer = self.input.clone();
+                if input::feeds(nodes) {
+                    self.input = Input::Unknown;
+                }
                 for node in nodes {
                     state = self.walk(node, state.0.or(state.1));
                     self.set.extend(set_by(node));
                 }
+                self.input = outer;
                 self.set.truncate(known);
                 state
             }
             Node::Apart(nodes) => {
                 self.unordered = true;
+                let outer = self.input.clone();
                 for (at, node) in nodes.iter().enumerate() {
+                    if at > 0 {
+                        self.input = self.input.printed(&nodes[at - 1]);
+                    }
                     let before = at.checked_sub(1).map(|at| &nodes[at]);
                     self.fed = before.filter(|_| !self.redirected && found::is_piped(node)).and_then(found::found);
                     self.walk_aside(node, cwd.clone());
                     self.fed = None;
                 }
+                self.input = outer;
                 (cwd.clone(), cwd)
             }
             Node::Block { variable, words, parts } => {
@@ -191,12 +207,14 @@ impl<'a> Judge<'a> {
                 }
                 let cwd = if parts.iter().any(paths::moves) { Cwd(None) } else { cwd };
                 self.unordered = true;
-                let known = self.set.len();
+                let known = (self.set.len(), self.loops.len());
+                self.loops.extend(self.loop_of(variable.as_deref(), words, parts));
                 self.set.extend(variable.clone());
                 for part in parts {
                     self.walk_aside(part, cwd.clone());
                 }
-                self.set.truncate(known);
+                self.set.truncate(known.0);
+                self.loops.truncate(known.1);
                 (cwd.clone(), cwd)
             }
             Node::Function { name, body } => {
@@ -214,7 +232,9 @@ impl<'a> Judge<'a> {
                 }
                 self.unordered = true;
                 // It runs wherever it is called.
+                let outer = std::mem::replace(&mut self.input, Input::Unknown);
                 self.walk_aside(body, if self.moves { Cwd(None) } else { cwd.clone() });
+                self.input = outer;
                 // Only now: in the body the name is another program's, or calls without an end.
                 if self.values.keeps_function(name) {
                     self.functions.push(name.clone());
@@ -222,14 +242,15 @@ impl<'a> Judge<'a> {
                 if paths::moves(body) { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
             }
             Node::Redirected { body, redirects } => {
-                let outer = self.redirected;
+                let input = self.input.redirected(redirects);
+                let (outer, around) = (self.redirected, std::mem::replace(&mut self.input, input));
                 self.redirected |= redirects.iter().any(|redirect| redirect.kind != RedirectKind::Write);
                 let after = match body {
                     // Where a file cannot be opened, the body does not run.
                     Some(body) => self.walk_aside(body, cwd.clone()),
                     None => (cwd.clone(), cwd.clone()),
                 };
-                self.redirected = outer;
+                (self.redirected, self.input) = (outer, around);
                 // Whether they are opened before or within the body is not told, so both must do.
                 let cwd = cwd.or(after.0.clone()).or(after.1.clone());
                 for redirect in redirects {
@@ -274,8 +295,10 @@ impl<'a> Judge<'a> {
         // At the start of a pipeline it is a keyword, which runs the shell's own functions.
         let bare = command.assignments.is_empty() && command.redirects.is_empty() && !self.unordered;
         self.timed = bare && command.words[0].source == "time";
+        let input = self.input.redirected(&command.redirects);
+        let outer = std::mem::replace(&mut self.input, input);
         let after = self.command(&command.words, cwd);
-        self.timed = false;
+        (self.timed, self.input) = (false, outer);
         after
     }
 
@@ -367,13 +390,14 @@ impl<'a> Judge<'a> {
             _ => None,
         };
         let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
-        let moved = words[0].literal().is_none()
-            || known[0] == "cd"
-            || paths::shell_state(&known[0]) && !(read_only && matches!(known[0].as_str(), "set" | "read"));
+        let stays = || paths::exports(words) || read_only && matches!(known[0].as_str(), "set" | "read");
+        let moved = words[0].literal().is_none() || known[0] == "cd" || paths::shell_state(&known[0]) && !stays();
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let shows =
             || !dynamic::shows_names(&known[0]) && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
-        let looks = git != Git::No || known[0] == "xargs" || fed::executes(words) || shows();
+        let looped = self.looped(words).map(|one| &one.found);
+        let looks = git != Git::No || known[0] == "xargs" || fed::executes(words) || looped.is_some() || shows();
+        let listed = looped.or(self.fed.as_ref()).is_some_and(|found| found.tracked.is_some());
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let names = !read_only && commands::names_options(words);
@@ -384,6 +408,7 @@ impl<'a> Judge<'a> {
             edit,
             names,
             looks,
+            listed,
             links,
             held,
             split,
@@ -396,33 +421,11 @@ impl<'a> Judge<'a> {
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
-    fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
-        reads.as_ref().is_ok_and(|reads| !reads.paths.iter().any(|word| self.may_become_option(word, cwd)))
-    }
-
-    /// What is said of the files that the command reads, or why it does more; and whether it only reads.
-    fn look(&self, words: &[Word], cwd: &Cwd, piped: bool) -> Looked {
-        let reads = match words {
-            _ if piped => self.reads_found(words, cwd),
-            _ if fed::executes(words) => self.reads_executed(words, cwd),
-            _ => evaluates(words).map_or_else(|| commands::reads(words), Err),
-        };
-        let only_reads = self.only_reads(&reads, cwd);
-        let verdict = reads.map(|reads| {
-            let mut verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
-            if self.names_options() && !only_reads {
-                let reason = "a command of the line may have made a name that looks like an option";
-                paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
-            }
-            verdict
-        });
-        (verdict, only_reads)
-    }
-
     /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
     fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
         let piped = words[0].literal().as_deref() == Some("xargs");
-        let feeder = self.fed.as_ref().filter(|_| piped).map(|found| found.words.clone()).unwrap_or_default();
+        let feeder = self.looped(words).map(|one| &one.found).or(self.fed.as_ref().filter(|_| piped));
+        let feeder = feeder.map(|found| found.words.clone()).unwrap_or_default();
         let known = (words.to_vec(), feeder, cwd.clone(), self.names_options());
         let (reads, only_reads) = match unlooked {
             Some(reason) => (Err(reason), false),
@@ -444,14 +447,16 @@ impl<'a> Judge<'a> {
             }
             Err(reason) => {
                 let opened = if self.streams.are_named(words) { self.streams.all() } else { &[] };
-                if let Some(verdict) = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files) {
+                let named = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files);
+                let stops = named.into_iter().chain(input::judge_text(self, words, cwd));
+                if let Some(verdict) = stops.max_by_key(|verdict| (verdict.behavior, verdict.firm)) {
                     return (verdict, false, false);
                 }
                 if let Some(reason) = self.unknown().may_be_forbidden(words) {
                     return (Verdict::firm(reason), false, false);
                 }
                 if let Some(reads) = commands::searches(words) {
-                    let verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
+                    let verdict = paths::judge_reads(self.query, &reads, fed::shown(words), cwd, self.files);
                     if verdict.firm || verdict.behavior == Behavior::Deny {
                         return (verdict, false, false);
                     }
@@ -480,13 +485,11 @@ impl<'a> Judge<'a> {
         if named && self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
             return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
         }
-        let reason = self.obeys(words, cwd).or_else(|| self.elsewhere(words, cwd)).unwrap_or(reason);
+        let reason = self
+            .obeys(words, cwd)
+            .or_else(|| self.elsewhere(words, cwd))
+            .or_else(|| self.beyond(words, cwd))
+            .unwrap_or(reason);
         (Verdict::new(Behavior::Ask, reason), only_reads, false)
     }
-}
-
-/// What the command shows of what it looks at.
-fn shown(words: &[Word]) -> Shown {
-    let names = words[0].literal().is_some_and(|name| dynamic::shows_names(&name));
-    if names { Shown::Names } else { Shown::Contents }
 }

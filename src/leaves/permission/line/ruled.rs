@@ -114,7 +114,22 @@ impl Judge<'_> {
             return None;
         }
         let entry = self.allow_rule(words, &Cwd(Some(vec![project.clone()])))?;
+        if cwd.0.is_none() {
+            return Some(format!(
+                "it is unknown which folder it starts in, and {} is for the project's",
+                because(entry)
+            ));
+        }
         Some(format!("{} is for the project's folder and what git tracks below it", because(entry)))
+    }
+
+    /// What of the command a rule for the same command does not cover.
+    pub(super) fn beyond(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        self.query.entries(Behavior::Allow).find_map(|entry| {
+            let placed = || placed(words, cwd, self.query.places, self.files);
+            let beyond = matching::beyond(&entry.rule, words, placed)?;
+            Some(format!("{} does not cover {beyond}", because(entry)))
+        })
     }
 
     /// Whether the command starts in such folders, whichever of those it is.

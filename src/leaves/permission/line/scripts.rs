@@ -3,7 +3,8 @@
 use super::super::shell::loose::{all_segments, open_segments};
 use super::super::shell::{self, Word};
 
-const SHELLS: [&str; 9] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "yash", "busybox"];
+/// Shells whose `-c` takes a script.
+pub(super) const SHELLS: [&str; 9] = ["bash", "sh", "dash", "ash", "zsh", "ksh", "mksh", "yash", "busybox"];
 
 /// The commands of scripts in the words, as in `sudo bash -c 'git "$1"' - push`: a rule that forbids reads them with
 /// positional parameters as unknown words.

@@ -31,13 +31,21 @@ impl Unknown<'_> {
         revealed.then(|| Verdict::new(Behavior::Ask, "it may reveal the value of a variable"))
     }
 
+    /// Whether rules of the kind forbid or ask.
+    fn is_ruled(&self, matches: Matches) -> bool {
+        let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|kind| self.query.entries(kind));
+        rules.any(|entry| entry.rule.is_about(matches))
+    }
+
+    /// Whether rules about files forbid or ask.
+    pub(super) fn rules_files(&self) -> bool {
+        [Matches::Reading, Matches::Editing, Matches::Writing].into_iter().any(|matches| self.is_ruled(matches))
+    }
+
     /// Where rules about files forbid or ask, what a command opens must be known, behind whatever wrapper it is.
     pub(super) fn may_be_forbidden(&self, words: &[Word]) -> Option<String> {
-        let about = |matches: Matches| {
-            let mut rules = [Behavior::Deny, Behavior::Ask].into_iter().flat_map(|kind| self.query.entries(kind));
-            rules.any(|entry| entry.rule.is_about(matches))
-        };
-        let (shown, changed) = (about(Matches::Reading), about(Matches::Editing) || about(Matches::Writing));
+        let shown = self.is_ruled(Matches::Reading);
+        let changed = self.is_ruled(Matches::Editing) || self.is_ruled(Matches::Writing);
         if !shown && !changed {
             return None;
         }

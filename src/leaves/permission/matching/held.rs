@@ -26,10 +26,15 @@ fn listed(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
 }
 
+/// Whether the program runs what it is given as text.
+pub(in crate::permission) fn is_interpreter(name: &str) -> bool {
+    listed(INTERPRETERS, name)
+}
+
 /// Whether the command runs text that other words of the line may hold.
 pub(in crate::permission) fn interprets(words: &[String]) -> bool {
     words.first().is_some_and(|name| !commands::takes_data(base(name)))
-        && words.iter().any(|word| listed(INTERPRETERS, base(word)))
+        && words.iter().any(|word| is_interpreter(base(word)))
 }
 
 /// Whether the command may run text of its words: all do but those of which it is known that they do not.

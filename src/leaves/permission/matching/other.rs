@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use super::super::files::lexical;
 use super::super::glob::Case;
 use super::super::rule::{Rule, ShellPattern, Specifier};
+use super::super::shell::MANY;
 use super::{MAX_OPTIONS, base, is_open, may_be};
 
 /// A program, a word behind it, and what else its makers call that word.
@@ -20,8 +21,12 @@ const WORDS: &[(&str, &str, &str)] = &[
     ("npm", "run", "run-script rum urn"),
     ("npm", "update", "up upgrade udpate"),
     ("npm", "exec", "x"),
+    ("npm", "test", "t tst"),
     ("pnpm", "install", "i add"),
     ("pnpm", "remove", "rm un uninstall"),
+    ("pnpm", "test", "t tst"),
+    ("yarn", "run", ""),
+    ("node", "run", ""),
     ("bun", "install", "i a add"),
     ("bun", "remove", "rm"),
     ("cargo", "build", "b"),
@@ -37,6 +42,20 @@ const WORDS: &[(&str, &str, &str)] = &[
 /// What docker's commands about images are called without that word; those about containers are called the same.
 const OF_IMAGES: [(&str, &str); 2] = [("rm", "rmi"), ("ls", "images")];
 
+/// Programs that run scripts of a package, `node` only with `--run`.
+const RUNNERS: &str = "npm pnpm yarn bun node";
+
+/// Scripts that need no `run`.
+const BARE: &str = "test start stop restart";
+
+/// What runners other than npm do themselves; any other word is a script.
+const OWN: &str = "install i add a remove rm un uninstall update upgrade up link unlink import rebuild prune fetch why list ls outdated \
+    publish pack exec x dlx create init store config cache audit licenses patch env setup info workspaces global set plugin npm \
+    node dedupe version login logout whoami pm repl help";
+
+/// Most refspecs that are looked at one by one.
+const MAX_REFSPECS: usize = 32;
+
 /// Programs that do everything they are told, in any order.
 const BUILDERS: &str = "make gmake just rake gradle gradlew mvn mvnw ant ninja task";
 
@@ -51,15 +70,33 @@ fn program(name: &str) -> &str {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     match name {
-        "gmake" => "make",
+        "gmake" | "bmake" => "make",
+        "nodejs" => "node",
+        "apt-get" => "apt",
+        "docker-compose" => "docker compose",
         _ if plain(name, "python") => "python",
         _ if plain(name, "pip") => "pip",
         name => name,
     }
 }
 
-/// The words by the names that their programs are best known by; None where they are called so.
-pub(super) fn best_known(words: &[String]) -> Option<Vec<String>> {
+/// The words by other names of the same; none where they are called so.
+pub(super) fn names(words: &[String]) -> Vec<Vec<String>> {
+    let named = best_known(words);
+    let script = script(named.as_deref().unwrap_or(words));
+    [named, script].into_iter().flatten().chain(pushed(words)).collect()
+}
+
+/// The first words behind a program's name, options apart; behind an option the first may be its value.
+fn operands(words: &[String], at: usize) -> Vec<usize> {
+    let mut places = (at..words.len().min(at + MAX_OPTIONS)).filter(|at| !words[*at].starts_with(['-', '+']));
+    let first = places.next();
+    let second = places.next().filter(|_| first.is_some_and(|first| first > at));
+    first.into_iter().chain(second).collect()
+}
+
+/// The words by the names that their programs are best known by.
+fn best_known(words: &[String]) -> Option<Vec<String>> {
     let named = |word: &String| {
         let name = base(word);
         program(name) != name || WORDS.iter().any(|(known, ..)| *known == name)
@@ -67,10 +104,11 @@ pub(super) fn best_known(words: &[String]) -> Option<Vec<String>> {
     let mut at = words.iter().position(named)?;
     let mut all = words.to_vec();
     while at < all.len() {
-        let name = program(base(&all[at])).to_owned();
-        if name != base(&all[at]) {
-            all[at].clone_from(&name);
+        if program(base(&all[at])) != base(&all[at]) {
+            let name: Vec<String> = program(base(&all[at])).split(' ').map(str::to_owned).collect();
+            all.splice(at..=at, name);
         }
+        let name = base(&all[at]).to_owned();
         at += 1;
         if !WORDS.iter().any(|(known, ..)| *known == name) {
             continue;
@@ -80,37 +118,104 @@ pub(super) fn best_known(words: &[String]) -> Option<Vec<String>> {
             all.remove(at);
             continue;
         }
-        // Behind an option it may be the value.
-        let operands = (at..all.len().min(at + MAX_OPTIONS)).filter(|at| !all[*at].starts_with('-'));
-        for place in operands.take(2).collect::<Vec<_>>() {
+        let mut places = operands(&all, at);
+        // A group says what the word behind it is about; a rule about the group alone stays one.
+        let group = places.iter().copied().find(|at| name == "docker" && listed("container image", &all[*at]));
+        if let Some(place) = group.filter(|place| all.len() > place + 1) {
+            let group = all.remove(place);
+            let own = &all[place];
+            let own = if own == "remove" { "rm" } else { own };
+            let image = OF_IMAGES.iter().find(|(word, _)| group == "image" && own == *word);
+            all[place] = image.map_or(own, |(_, own)| own).to_owned();
+            places.clear();
+        }
+        for place in places {
             let alike = |(known, _, others): &&(&str, &str, &str)| *known == name && listed(others, &all[place]);
             if let Some((_, word, _)) = WORDS.iter().find(alike) {
                 all[place] = (*word).to_owned();
-            }
-        }
-        let group = all.get(at).filter(|word| name == "docker" && matches!(word.as_str(), "container" | "image"));
-        if let Some(group) = group.cloned() {
-            all.remove(at);
-            let known =
-                OF_IMAGES.iter().find(|(word, _)| group == "image" && all.get(at).is_some_and(|own| own == word));
-            if let Some((_, own)) = known {
-                all[at] = (*own).to_owned();
             }
         }
     }
     (all != words).then_some(all)
 }
 
-/// The rule with its words by these names; None where they are called so.
-pub(super) fn rule(rule: &Rule) -> Option<Rule> {
-    let Specifier::Shell(pattern) = rule.specifier() else { return None };
+/// The script of a package that the words run, as npm is told to: `npm run deploy` for `yarn deploy`, `npm test` for `npm run test`.
+fn script(words: &[String]) -> Option<Vec<String>> {
+    let at = words.iter().position(|word| listed(RUNNERS, base(word)))?;
+    let (before, all) = words.split_at(at);
+    let name = base(&all[0]);
+    let mut rest = all[1..].to_vec();
+    if name == "yarn" && rest.len() > 2 && rest[0] == "workspace" {
+        rest.drain(..2);
+    }
+    let own = |word: &str| listed(OWN, word) || name == "bun" && listed("test build", word);
+    let places = operands(&rest, 0);
+    let run = places.iter().copied().find(|at| rest[*at] == "run");
+    let run = run.or_else(|| rest.iter().take(MAX_OPTIONS).position(|word| name == "node" && word == "--run"));
+    match run {
+        Some(run) => drop(rest.remove(run)),
+        None if name == "node" => {
+            let run = rest.iter().take(MAX_OPTIONS).position(|word| word.starts_with("--run="))?;
+            rest[run].drain(.."--run=".len());
+        }
+        None if name == "npm" || places.iter().any(|at| own(&rest[*at])) => return None,
+        None => {}
+    }
+    let script = operands(&rest, run.unwrap_or(0)).first().copied()?;
+    let runs = (!listed(BARE, &rest[script])).then(|| "run".to_owned());
+    let all = before.iter().cloned().chain(["npm".to_owned()]).chain(runs).chain(rest).collect::<Vec<_>>();
+    (all != words).then_some(all)
+}
+
+/// A push by where it goes, once for each branch: `git push origin main` for `git push origin HEAD:refs/heads/main`.
+fn pushed(words: &[String]) -> Vec<Vec<String>> {
+    let push = |git: usize| operands(words, git + 1).into_iter().find(|at| words[*at] == "push");
+    let git = (0..words.len()).filter(|at| base(&words[*at]) == "git");
+    let Some(at) = git.filter_map(push).next().map(|at| at + 1) else { return Vec::new() };
+    let (mut options, mut operands) = (words[..at].to_vec(), Vec::new());
+    let (mut all, mut valued) = (false, false);
+    for word in &words[at..] {
+        let option = word.starts_with('-') || valued;
+        valued = !valued && matches!(word.as_str(), "-o" | "--push-option" | "--receive-pack" | "--exec" | "--repo");
+        all |= word.len() > 3 && ["--all", "--mirror", "--branches"].iter().any(|option| option.starts_with(word));
+        if option { &mut options } else { &mut operands }.push(word.clone());
+    }
+    let many = MANY.to_string();
+    let (remote, refspecs) = operands.split_at(operands.len().min(1));
+    let whole = all || refspecs.len() > MAX_REFSPECS;
+    let refspecs = if whole { std::slice::from_ref(&many) } else { refspecs };
+    let pushes = refspecs.iter().map(|refspec| {
+        let (plain, forced) = (refspec.trim_start_matches('+'), refspec.starts_with('+'));
+        let (source, target) = plain.rsplit_once(':').unwrap_or((plain, plain));
+        let name = target.strip_prefix("refs/").unwrap_or(target);
+        let name = name.strip_prefix("heads/").unwrap_or(name);
+        let mut push = options.clone();
+        push.extend(forced.then(|| "--force".to_owned()));
+        push.extend((source.is_empty() && !target.is_empty()).then(|| "--delete".to_owned()));
+        push.extend(remote.iter().cloned());
+        // A colon alone takes every branch that both sides have.
+        push.push(if name.is_empty() { many.clone() } else { name.to_owned() });
+        push
+    });
+    pushes.filter(|push| push != words).collect()
+}
+
+/// The rule with its words by these names; none where they are called so.
+pub(super) fn rules(rule: &Rule) -> Vec<Rule> {
+    let Specifier::Shell(pattern) = rule.specifier() else { return Vec::new() };
     let text = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let pattern = match pattern {
-        ShellPattern::Prefix(prefix) => ShellPattern::Prefix(best_known(prefix)?),
-        ShellPattern::Exact(words) => ShellPattern::Exact(best_known(&text(words))?.join(" ")),
-        ShellPattern::Wildcard(words) => ShellPattern::Wildcard(best_known(&text(words))?.join(" ")),
+    let words = match pattern {
+        ShellPattern::Prefix(prefix) => prefix.clone(),
+        ShellPattern::Exact(words) | ShellPattern::Wildcard(words) => text(words),
     };
-    Some(rule.with_pattern(pattern))
+    // A rule about every branch is not one about each.
+    let alike = names(&words).into_iter().filter(|words| !words.iter().any(|word| is_open(word)));
+    let named = alike.map(|words| match pattern {
+        ShellPattern::Prefix(_) => ShellPattern::Prefix(words),
+        ShellPattern::Exact(_) => ShellPattern::Exact(words.join(" ")),
+        ShellPattern::Wildcard(_) => ShellPattern::Wildcard(words.join(" ")),
+    });
+    named.map(|pattern| rule.with_pattern(pattern)).collect()
 }
 
 /// Whether the program does everything it is told, and these words are among that.

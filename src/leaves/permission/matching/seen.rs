@@ -21,8 +21,8 @@ pub(in crate::permission) struct Seen {
     pub(super) tokens: OnceCell<Tokens>,
     /// The same with `git commit` for `git-commit`, where there is such a word.
     pub(super) apart: Option<Box<Seen>>,
-    /// The same by the names that the programs are best known by.
-    pub(super) alike: Option<Box<Seen>>,
+    /// The same by other names.
+    pub(super) alike: Vec<Seen>,
 }
 
 /// Words, and where among them a command may start.
@@ -44,6 +44,12 @@ pub(super) struct Started {
 
 impl Seen {
     pub(in crate::permission) fn new(words: Vec<String>) -> Seen {
+        let alike = other::names(&words).into_iter().map(Seen::named).collect();
+        Seen { alike, ..Seen::named(words) }
+    }
+
+    /// The words as they are called here.
+    fn named(words: Vec<String>) -> Seen {
         let (started, lines, tokens) = Default::default();
         let subcommand =
             |word: &str| base(word).strip_prefix("git-").filter(|name| !name.is_empty()).map(str::to_owned);
@@ -54,8 +60,7 @@ impl Seen {
             });
             Box::new(Seen::new(split.collect()))
         });
-        let alike = other::best_known(&words).map(|words| Box::new(Seen::new(words)));
-        Seen { words, started, lines, tokens, apart, alike }
+        Seen { words, started, lines, tokens, apart, alike: Vec::new() }
     }
 
     pub(super) fn started(&self) -> &Started {

@@ -7,7 +7,7 @@ use super::super::commands::{left_out, plain};
 use super::super::decide::{Query, Verdict, because};
 use super::super::dynamic;
 use super::super::files::{Files, MAX_PATH};
-use super::super::places::{Places, Twin, only_sources};
+use super::super::places::{Places, Twin, may_be_kept, only_sources};
 use super::super::rule::{Specifier, Strictness};
 use super::super::shell::loose::{all_segments, may_hold_line};
 use super::super::shell::{Piece, Word};
@@ -52,6 +52,7 @@ pub(in crate::permission) fn judge_words(
             continue;
         }
         let other = dynamic::is_no_file(words, at);
+        let kept = |path: &Path| takes_in(words) && may_be_kept(path) || is_made(words, at, path, cwd, files);
         if files.spend(rules + word.source.len() / 8) {
             return Some(too_much());
         }
@@ -73,7 +74,7 @@ pub(in crate::permission) fn judge_words(
             worse(&mut worst, Verdict::firm(format!("it is unknown what {} names", word.source)));
         }
         for path in named.into_iter().flatten().filter(|path| judged.insert(path.clone())).collect::<Vec<_>>() {
-            worse(&mut worst, judge_touched(query, &name, &path, files));
+            worse(&mut worst, judge_touched(query, &name, &path, kept(&path), files));
         }
         let read = if name == "sed" { behind_letters(&text) } else { Vec::new() };
         for text in candidates(&text).into_iter().chain(read) {
@@ -89,7 +90,7 @@ pub(in crate::permission) fn judge_words(
                 if !judged.insert(path.clone()) {
                     continue;
                 }
-                worse(&mut worst, judge_touched(query, &name, &path, files));
+                worse(&mut worst, judge_touched(query, &name, &path, kept(&path), files));
             }
         }
     }
@@ -153,7 +154,7 @@ pub(in crate::permission) fn judge_raw(
         }
         for text in words.iter().flat_map(|word| candidates(word)) {
             for path in joined(&text, &cwd, query).into_iter().filter(|path| judged.insert(path.clone())) {
-                worse(&mut worst, judge_touched(query, name, &path, files));
+                worse(&mut worst, judge_touched(query, name, &path, false, files));
             }
         }
     }
@@ -213,7 +214,7 @@ fn glued(word: &str) -> impl Iterator<Item = String> {
     cuts.filter_map(move |at| cluster.get(at..).map(str::to_owned))
 }
 
-fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> Verdict {
+fn judge_touched(query: &Query, name: &str, path: &Path, kept: bool, files: &dyn Files) -> Verdict {
     for matches in [Matches::Reading, Matches::Editing] {
         let tool = query.vocabulary.tool(matches);
         for behavior in [Behavior::Deny, Behavior::Ask] {
@@ -234,7 +235,7 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
     }
     // Reading what is private does not ask in this mode; writing what is protected asks in every mode.
     let secret = || query.places.private(path, files).or_else(|| query.places.twin(path, Twin::Secret, files));
-    let private = || secret().filter(|_| query.mode != Mode::Bypass);
+    let private = || secret().filter(|_| query.mode != Mode::Bypass && !kept);
     let in_git = || query.places.runs_in_git(path, files).filter(|_| WRITERS.contains(&name));
     if let Some(reason) = query.places.protected(path, files).or_else(in_git).or_else(private) {
         if query.places.free_read(path, files) {
@@ -250,6 +251,27 @@ fn judge_touched(query: &Query, name: &str, path: &Path, files: &dyn Files) -> V
         return Verdict::firm(format!("{} holds protected files", path.display()));
     }
     Verdict::new(Behavior::Allow, "")
+}
+
+/// Whether git takes what the words name into the repository.
+fn takes_in(words: &[Word]) -> bool {
+    let text = |at: usize| words.get(at).and_then(Word::literal);
+    text(0).as_deref() == Some("git") && matches!(text(1).as_deref(), Some("add" | "stage"))
+}
+
+/// Whether the path is a file that is not there yet and that a plain copy makes: nothing in it is shown.
+fn is_made(words: &[Word], at: usize, path: &Path, cwd: &Cwd, files: &dyn Files) -> bool {
+    let is = |at: usize, text: &str| words[at].literal().as_deref() == Some(text);
+    let operands = (1..words.len()).filter(|at| !["-n", "-v", "-p", "-i"].iter().any(|option| is(*at, option)));
+    let text = words[at].literal().filter(|text| !text.starts_with('-'));
+    let named = |text: &str| cwd.0.iter().flatten().any(|cwd| cwd.join(text) == path);
+    is(0, "cp")
+        && at + 1 == words.len()
+        && operands.count() == 2
+        && text.is_some_and(|text| named(&text))
+        && files.link(path).is_none()
+        && !files.is_file(path)
+        && files.names(path).is_empty()
 }
 
 /// Where archives and patches put what they hold, of which nobody knows the names: not over what is protected.

@@ -8,7 +8,7 @@ use super::super::commands::{Gathered, Reach, Reads, Tracked};
 use super::super::decide::{Query, Verdict, read};
 use super::super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::super::glob::{self, Case};
-use super::super::places::{configures_git, holds_keys, only_sources};
+use super::super::places::{configures_git, holds_keys, may_be_kept, only_sources};
 use super::super::rule::{Entry, Specifier, Strictness};
 use super::super::search_filter::ShownAgain;
 use super::super::vocabulary::Matches;
@@ -160,7 +160,7 @@ pub(in crate::permission) fn judge_gathered(
         }
         let taken =
             || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path, query.places.home.as_deref()));
-        if !link && holds_keys(path) && file && taken() {
+        if !link && holds_keys(path) && !may_be_kept(path) && file && taken() {
             found =
                 Some(Verdict::firm(format!("git would keep {}, which may hold secrets, and show it", path.display())));
             return Step::Stop;

@@ -69,6 +69,26 @@ pub(in crate::permission) fn holds_keys(path: &Path) -> bool {
     is_secret(&name) || parts.any(|folder| matches!(&*folder, ".envs" | ".secrets"))
 }
 
+/// Whether the name of a secret is, in a repository, more often that of something made to be kept there: what is encrypted or
+/// public, values for tests, texts by language, templates.
+pub(in crate::permission) fn may_be_kept(path: &Path) -> bool {
+    let mut parts = path.components().rev().map(folded);
+    let Some(name) = parts.next() else { return false };
+    let folder = parts.next().unwrap_or_default();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+    let mut words = stem.split(|c: char| !c.is_alphanumeric());
+    match extension {
+        "enc" => true,
+        "pem" => {
+            words.any(|word| is_one_of("public pub cert certs certificate ca chain fullchain", word))
+                && !stem.contains("key")
+        }
+        "key" => is_one_of("locale locales lang langs i18n l10n translations", &folder),
+        "yml" | "yaml" => folder == "templates",
+        _ => is_one_of(".env.test .env.testing .env.ci", &name),
+    }
+}
+
 /// Hidden folders of a home that hold packages and tools.
 const TOOLS: &str = ".cargo/registry .cargo/git .cargo/bin .rustup .pyenv .nvm .rbenv .asdf .sdkman .npm/_cacache .m2/repository \
     .gradle/caches .local/lib .local/bin .vscode/extensions .oh-my-zsh .deno .bun .ivy2 .opam .nuget/packages .julia/packages";
@@ -149,6 +169,19 @@ pub(in crate::permission) fn only_sources(glob: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_repository_may_keep() {
+        let kept = "public.pem jwt-public.pem fixtures/cert.pem ca.pem .env.test .env.ci config/credentials.yml.enc locale/de.key \
+            charts/templates/secret.yaml";
+        let secrets = ".env .env.local .env.test.local private.pem public-key-private.pem key.pem privkey.pem cert-key.pem de.key \
+            certs/server.key secret.yaml id_rsa credentials.yml";
+        for (names, want) in [(kept, true), (secrets, false)] {
+            for name in names.split_whitespace() {
+                assert_eq!(may_be_kept(&Path::new("/p").join(name)), want, "{name}");
+            }
+        }
+    }
 
     #[test]
     fn names_say_what_is_in_a_file() {

@@ -81,11 +81,11 @@ impl Expansion {
         self.quoted && !list || self.is_number()
     }
 
-    /// `$?`, `$#`, `$$`, `${#x}`, `$((1 + 1))`: one word that is never empty. `$!` is, until something runs beside us.
+    /// `$?`, `$#`, `$$`, `${#x}`, `$((1 + 1))`, `$(nproc)`: one word that is never empty. `$!` is, until something runs beside us.
     pub(in crate::permission) fn is_number(&self) -> bool {
         let length = self.source.strip_prefix("${#").and_then(|rest| rest.strip_suffix('}'));
         let parameter = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '@' | '*'));
-        matches!(self.source.as_str(), "$?" | "$#" | "$$")
+        matches!(self.source.as_str(), "$?" | "$#" | "$$" | "$(nproc)")
             || length.is_some_and(|name| parameter(name.strip_suffix("[@]").unwrap_or(name)))
             || self.source.starts_with("$((")
     }

@@ -306,7 +306,7 @@ pub(super) const TABLE: &[Covered] = &[
         "pytest",
         "verbose/v quiet/q exitfirst/x keyword=/k markers=/m stdout/s tb= maxfail= last-failed lf failed-first ff durations= \
          collect-only co no-header no-summary showlocals/l color= numprocesses=/n disable-warnings strict-markers report=/r \
-         stepwise sw new-first nf cov? cov-report= cov-branch cov-append cov-fail-under= no-cov",
+         stepwise sw new-first nf p=/p cov? cov-report= cov-branch cov-append cov-fail-under= no-cov",
     ),
     within(
         "ruff",
