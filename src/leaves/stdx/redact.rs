@@ -1,5 +1,6 @@
 //! Hides what looks like a key or a password in a text.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -19,6 +20,7 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[\w\-]{8,}|\bGOCSPX-[\w\-]{8,}|\bSG\.[\w\-]{8,}\.[\w\-]+",
         r"\b(?:xai|pplx|nvapi|tvly|gldt|sq0atp|pul)-[A-Za-z0-9_\-]{16,}|\bhvs\.[\w\-]{16,}",
         r"\b(?:gsk|r8|dckr_pat|lin_api|sbp|rubygems)_[A-Za-z0-9_\-]{16,}",
+        r"\b(?:glsa|figd|shpss)_[A-Za-z0-9_\-]{16,}|\b(?:NRAK|PMAK)-[A-Za-z0-9\-]{16,}|\bATATT[\w\-=]{16,}|\bdapi[0-9a-f]{16,}",
         r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{12,}",
         r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+",
     ];
@@ -33,10 +35,11 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             "$1[hidden]",
         ),
         (
-            r#"(?i)(\s--(?:[a-z\-]+-)?(?:password|passphrase|token|secret|api-key)[= ]["']?)[^\s"'\-$<][^\s"']{3,}"#,
+            r#"(?i)(\s--(?:[a-z\-]+-)?(?:pass(?:word|phrase)?|token|secret(?:-key)?|api-key)[= ]["']?)[^\s"'\-$<][^\s"']{3,}"#,
             "$1[hidden]",
         ),
-        (r"(?i)\b(sshpass\s+-p\s*|[?&]sig=)[^\s&]{4,}", "$1[hidden]"),
+        (r"(?i)\b(sshpass\s+-p\s*|[?&](?:sig|x-amz-signature)=)[^\s&]{4,}", "$1[hidden]"),
+        (r#"(\b[A-Z][A-Z0-9_]*_KEY\s*=\s*["']?)[A-Za-z_\-]*[0-9][A-Za-z0-9_\-]{5,}"#, "$1[hidden]"),
         (r"(?i)(<[\w.:\-]*(?:password|secret|token|apikey)>)[^<>\s]{4,}(</)", "$1[hidden]$2"),
         // .netrc and .pgpass
         (r"(?im)(\blogin\s+\S+\s+password\s+)\S+", "$1[hidden]"),
@@ -47,20 +50,41 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     whole.chain(parts).filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
 });
 
-/// A value that is called a secret: its name, what joins them, the value.
+/// A value that is called a secret: its name, what joins them, the value. It may also be an argument, the `value`
+/// beside a `name`, what is used when a variable is missing, or stand behind a type.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let name = "(?:api|access|account|private|signing|encryption|master|shared|session|deploy|auth)[_.-]?key|tokens?|secrets?|\
         secret[_.-][a-z0-9_.-]*|passw(?:or)?d|passphrase|pwd|[_.-]pass|credentials?|[_-]auth|\
         \\b(?:pass|pw|auth)";
-    let value = r#""""[^"]*"""|\\+"[^"\\\n]*\\*"?|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?|[^\s,;"'()\[\]{}]+"#;
-    Regex::new(&format!(r#"(?i)([a-z0-9_.\-]*(?:{name})\d*)(\\*["']?\s*(?:=>|:=|[=:])\s*)({value})"#)).ok()
+    let quoted = r#""""[^"]*"""|\\+"[^"\\\n]*\\*"?|"(?:[^"\\\n]|\\.)*"?|'(?:[^'\\\n]|\\.)*'?"#;
+    // A new parameter of an address begins at `&`, which otherwise begins a type.
+    let bare = r#"\[hidden\]|[^\s,;"'()\[\]{}&]+|&[^\s,;"'()\[\]{}]*"#;
+    let ways = [
+        format!(
+            r"(?P<set>\bset_?(?:password|secret|token|api_?key)\(\s*|#define\s+\w*(?:{name})\s+)(?P<argument>{quoted})"
+        ),
+        format!(
+            r#"(?P<list>\b(?:name|key)["']?\s*[:=]\s*["']?[a-z0-9_.\-]*(?:{name})["']?[,\s]+["']?value["']?\s*[:=]\s*)(?P<item>{quoted}|{bare})"#
+        ),
+        format!(r#"(?P<variable>(?-i:["'][A-Z0-9_]*(?:PASSWORD|SECRET|TOKEN|KEY)["']\s*,\s*))(?P<default>{quoted})"#),
+        format!(r"(?P<typed>[a-z0-9_]*(?:{name})\s*:\s*&?[a-z_][\w<>:'& ]*=\s*)(?P<constant>{quoted})"),
+        format!(
+            r#"(?P<name>[a-z0-9_.\-]*(?:{name})\d*)(?P<joint>\\*["']?\s*(?:=>|:=|[=:])\s*)(?P<value>{quoted}|{bare})"#
+        ),
+    ];
+    Regex::new(&format!("(?i){}", ways.join("|"))).ok()
 });
+
+/// The ways to join a name and a value of which the value is hidden without a look at the name.
+const JOINED: [(&str, &str); 4] =
+    [("set", "argument"), ("list", "item"), ("variable", "default"), ("typed", "constant")];
 
 /// A word long enough for a key that nothing else tells.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+/=_\-]{32,}").ok());
 
 /// Values that tell nothing, whatever they are called: types, modes, and nothing at all.
-const WORDS_OF_CODE: &str = "string boolean number bytes true false null none undefined include omit same-origin";
+const WORDS_OF_CODE: &str =
+    "string boolean number bytes true false null none undefined include omit same-origin required optional";
 
 /// Whether the value says what a secret is, where it is or how many there are. `after` is the text behind it.
 fn is_harmless(name: &str, joint: &str, value: &str, after: &str) -> bool {
@@ -88,6 +112,25 @@ fn is_harmless(name: &str, joint: &str, value: &str, after: &str) -> bool {
     names || is_code || value.starts_with(['=', ':', '/', '~', '.', '*', '!']) || joint.contains("=>")
 }
 
+/// Whether the value is what variables of the environment are called.
+fn is_variable(value: &str) -> bool {
+    value.trim_matches(['"', '\'']).bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+}
+
+/// Whether it has the line for itself, as in a file of settings; code would end it.
+fn is_a_line(text: &str, at: &Range<usize>) -> bool {
+    let before = text[..at.start].rsplit('\n').next().unwrap_or_default().trim();
+    let after = text[at.end..].split('\n').next().unwrap_or_default().trim();
+    matches!(before, "" | "-" | "export") && after.is_empty()
+}
+
+/// Whether the value of a setting is a word that a person may have chosen, and not the name of a thing.
+fn is_word(name: &str, value: &str) -> bool {
+    let chosen = |c: char| c.is_ascii_lowercase() || c == '-';
+    let told = WORDS_OF_CODE.split(' ').any(|word| word == value) || name.to_lowercase().contains(value);
+    value.len() >= 8 && value.chars().all(chosen) && !told
+}
+
 /// Whether no person would write such a word: it mixes all kinds of characters at random. Hashes and ids are of fewer kinds.
 fn is_random(word: &str) -> bool {
     let count = |kind: fn(&char) -> bool| word.chars().filter(kind).count();
@@ -103,10 +146,18 @@ pub fn keys(text: &str) -> String {
     let text =
         KEYS.iter().fold(text.to_owned(), |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned());
     let named = |found: &Captures<'_>| {
-        let after = found.get(0).map_or("", |whole| &text[whole.end()..]);
-        match is_harmless(&found[1], &found[2], &found[3], after) {
+        let part = |name: &str| found.name(name).map_or("", |part| part.as_str());
+        let at = found.get(0).map_or(0..0, |whole| whole.range());
+        if let Some((before, value)) = JOINED.iter().find(|(before, _)| found.name(before).is_some()) {
+            let (before, value) = (part(before), part(value));
+            let harmless = is_harmless("", ":", value, "") || is_variable(value);
+            return if harmless { found[0].to_owned() } else { format!("{before}{HIDDEN}") };
+        }
+        let (name, joint, value) = (part("name"), part("joint"), part("value"));
+        let data = is_a_line(&text, &at) && is_word(name, value);
+        match is_harmless(name, joint, value, &text[at.end..]) && !data {
             true => found[0].to_owned(),
-            false => format!("{}{}{HIDDEN}", &found[1], &found[2]),
+            false => format!("{name}{joint}{HIDDEN}"),
         }
     };
     let text = NAMED.as_ref().map_or_else(|| text.clone(), |pattern| pattern.replace_all(&text, named).into_owned());
@@ -177,6 +228,23 @@ mod tests {
             ("-----BEGIN PRIVATE KEY-----\nMIIEv", "[hidden]"),
             ("x-api-key: abcdefg8", "x-api-key: [hidden]"),
             ("Authorization: Bearer abcdefgh", "Authorization: Bearer [hidden]"),
+            ("https://x/?access_token=hunter2x&y=1", "https://x/?access_token=[hidden]&y=1"),
+            ("client_secret=abc123def&scope=y", "client_secret=[hidden]&scope=y"),
+            (r#"const PASSWORD: &str = "hunter2";"#, "const PASSWORD: &str = [hidden];"),
+            (r#"let password: Option<String> = "hunter2".into();"#, "let password: Option<String> = [hidden].into();"),
+            ("f(password: str = 'hunter2')", "f(password: str = [hidden])"),
+            (r#"#define DB_PASSWORD "hunter2""#, "#define DB_PASSWORD [hidden]"),
+            (r#"setPassword("hunter2"); set_api_key('hunter2')"#, "setPassword([hidden]); set_api_key([hidden])"),
+            (r#"define('DB_PASSWORD', 'hunter2')"#, "define('DB_PASSWORD', [hidden])"),
+            (r#"env.get("API_TOKEN", "hunter2x")"#, r#"env.get("API_TOKEN", [hidden])"#),
+            ("- name: DB_PASSWORD\n  value: hunter2", "- name: DB_PASSWORD\n  value: [hidden]"),
+            (r#"{"name":"DB_PASSWORD","value":"hunter2"}"#, r#"{"name":"DB_PASSWORD","value":[hidden]}"#),
+            (r#"<add key="Password" value="hunter2"/>"#, r#"<add key="Password" value=[hidden]/>"#),
+            ("  password: correcthorse\nuser: me", "  password: [hidden]\nuser: me"),
+            ("password=correct-horse", "password=[hidden]"),
+            ("OPENAI_KEY=abcdefgh12345678 x", "OPENAI_KEY=[hidden] x"),
+            ("glsa_abcdefghijklmnop1 PMAK-abcdefghijklmnop1", "[hidden] [hidden]"),
+            ("x --pass hunter2 --secret-key abcd1234", "x --pass [hidden] --secret-key [hidden]"),
             ("got wJalrXUtnFEMI7K7MDENGbPxRfiCYEXAMPLEKEY0a", "got [hidden]"),
         ] {
             assert_eq!(keys(text), want);
@@ -226,6 +294,10 @@ mod tests {
             "Basic authentication is used, a basic understanding of the bearer of it",
             "The secret: write small functions; secret.rs: module; pwd: /home/me2/project",
             "password reset",
+            "  token: Token\n  auth: required\n  password: password\n",
+            "for name in [\"API_TOKEN\", \"DB_PASSWORD\"] { PRIMARY_KEY=customer_id }",
+            "let token: Option<&str> = next(); #define TOKEN_LIMIT 5000",
+            "if (password && token) { setToken(next) }",
             "Cargo.toml:3:9:warning:unused",
             "a.rs:10:fn:main:x",
             "2026-11-24T02:54:30:foo:1:a:b",
