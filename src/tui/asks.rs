@@ -26,6 +26,9 @@ pub const ASLEEP: Duration = Duration::from_millis(500);
 
 /// A letter or digit chooses when no other key came for so long: else it is the beginning of a text.
 pub const ALONE: Duration = Duration::from_millis(50);
+/// Both of these where the question opened by itself over a half-written prompt, whose author may be thinking.
+pub const ASLEEP_OVER_A_DRAFT: Duration = Duration::from_secs(1);
+pub const ALONE_OVER_A_DRAFT: Duration = Duration::from_millis(500);
 
 /// How far the question in front has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +51,8 @@ enum Stage {
 pub struct Asks {
     dialogs: VecDeque<Dialog>,
     stage: Stage,
+    /// Whether the question in front opened by itself over a half-written prompt.
+    over_a_draft: bool,
     /// What was pressed to choose, until it is clear that it is alone.
     held: Option<(KeyEvent, Instant)>,
     /// How many are done since the last time none were open.
@@ -56,7 +61,7 @@ pub struct Asks {
 
 impl Default for Asks {
     fn default() -> Asks {
-        Asks { dialogs: VecDeque::new(), stage: Stage::Unread, held: None, done: 0 }
+        Asks { dialogs: VecDeque::new(), stage: Stage::Unread, over_a_draft: false, held: None, done: 0 }
     }
 }
 
@@ -157,13 +162,22 @@ impl Asks {
         self.stage = Stage::Waiting { until: now + QUIET };
     }
 
-    /// Moves on what is due.
-    pub(super) fn tick(&mut self, now: Instant) {
+    /// Moves on what is due; `draft` says whether something is half-written in the prompt.
+    pub(super) fn tick(&mut self, now: Instant, draft: bool) {
         match self.stage {
-            Stage::Waiting { until } if until <= now => self.stage = Stage::Unread,
+            Stage::Waiting { until } if until <= now => self.show(draft),
             Stage::Asleep { until } if until <= now => self.stage = Stage::Live,
             _ => {}
         }
+    }
+
+    fn show(&mut self, over_a_draft: bool) {
+        (self.stage, self.over_a_draft) = (Stage::Unread, over_a_draft);
+    }
+
+    /// So long no key answers.
+    fn asleep(&self) -> Duration {
+        if self.over_a_draft { ASLEEP_OVER_A_DRAFT } else { ASLEEP }
     }
 
     /// Something else had the screen: an open question has to be read again.
@@ -186,7 +200,7 @@ impl Asks {
             return false;
         }
         if self.stage == Stage::Unread {
-            self.stage = Stage::Asleep { until: now + ASLEEP };
+            self.stage = Stage::Asleep { until: now + self.asleep() };
         }
         self.front_mut().is_some_and(|dialog| dialog.drawn(theme))
     }
@@ -197,7 +211,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
     if app.asks.waiting().is_some() {
         // Where Tab means something already, it keeps its meaning.
         if action == Some(Action::Complete) && !tab_is_taken(app) {
-            app.asks.stage = Stage::Unread;
+            app.asks.show(false);
             return Some(Vec::new());
         }
         return None;
@@ -220,13 +234,14 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
             if matches!(key.code, KeyCode::PageUp | KeyCode::PageDown | KeyCode::Home | KeyCode::End) => {}
         // A key that is held down repeats for longer than that: it has to be let go first.
         Stage::Asleep { .. } if answers(key) => {
-            app.asks.stage = Stage::Asleep { until: now + ASLEEP };
+            app.asks.stage = Stage::Asleep { until: now + app.asks.asleep() };
             return Some(Vec::new());
         }
         Stage::Waiting { .. } | Stage::Unread | Stage::Asleep { .. } => return back_to_the_prompt(app, now),
     }
     if app.asks.front().is_some_and(|dialog| dialog.chooses(key)) {
-        app.asks.held = Some((key, now + ALONE));
+        let alone = if app.asks.over_a_draft { ALONE_OVER_A_DRAFT } else { ALONE };
+        app.asks.held = Some((key, now + alone));
         return Some(Vec::new());
     }
     press(app, key, action, now)
@@ -238,7 +253,8 @@ pub(super) fn tick(app: &mut App, now: Instant) -> Vec<Effect> {
         let action = app.options.keymap.action(key);
         return press(app, key, action, now).unwrap_or_else(|| update::key_below(app, key, now));
     }
-    app.asks.tick(now);
+    let draft = !app.composer.is_empty();
+    app.asks.tick(now, draft);
     Vec::new()
 }
 

@@ -264,6 +264,9 @@ fn numbered(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let room = (width as usize).saturating_sub(DIGIT);
+    // One label that reaches beyond the column moves it for all.
+    let ends = labels.iter().map(|(label, key)| DIGIT + paint::width(label) + 2 + paint::width(key));
+    let keys = if keys > 0 { ends.filter(|end| *end <= width as usize).fold(keys, usize::max) } else { 0 };
     let mut lines = Vec::new();
     for (at, (label, key)) in labels.iter().enumerate() {
         let chosen = at == selected;

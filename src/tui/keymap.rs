@@ -47,7 +47,7 @@ actions! {
     Editor "editor" "edit the prompt in $EDITOR",
     PasteImage "paste_image" "take an image from the clipboard",
     Stash "stash" "stash the prompt, or restore it",
-    Complete "complete" "accept the suggestion; on an empty prompt: same as think_more",
+    Complete "complete" "accept the suggestion; on an empty prompt: think harder",
     Help "help" "these keys (on an empty prompt)",
     Left "left" "left",
     Right "right" "right",

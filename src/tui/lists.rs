@@ -1,5 +1,7 @@
 //! What keys do in an open list.
 
+use std::time::Instant;
+
 use ratatui::crossterm::event::KeyEvent;
 
 use super::app::App;
@@ -10,15 +12,21 @@ use crate::commands::Builtin;
 use crate::protocol::Op;
 
 /// Takes a key while a list is open.
-pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>) -> Vec<Effect> {
+pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
     if action == Some(Action::Interrupt) {
         app.picker = None;
         return Vec::new();
     }
     let Some(picker) = &mut app.picker else { return Vec::new() };
+    let keyed = picker.keyed();
     let choice = match picker.key(key) {
         picker::Outcome::Open | picker::Outcome::Ignored => return Vec::new(),
-        picker::Outcome::Closed => Choice::Nothing,
+        picker::Outcome::Closed => {
+            if keyed {
+                app.tell("key stored, same model as before: /model switches", now);
+            }
+            Choice::Nothing
+        }
         picker::Outcome::Test(line) => {
             app.picker = None;
             return vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("test {line}")))];

@@ -19,6 +19,7 @@ use super::clipboard::Clipboard;
 use super::composer::chip::{self, Picture};
 use super::files::Files;
 use super::msg::{Effect, Msg};
+use super::render::Row;
 use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::theme::Theme;
@@ -120,6 +121,7 @@ pub async fn run<O: Output>(
         frame: Frame::Now,
         framed: None,
         resized: None,
+        recent: VecDeque::new(),
         behind: false,
         draft_due: None,
         farewell: None,
@@ -220,6 +222,8 @@ struct Front<O: Output> {
     framed: Option<Instant>,
     /// The last resize, as long as the next one may be under way.
     resized: Option<Instant>,
+    /// The last rows of the scrollback.
+    recent: VecDeque<Row>,
     /// The last frame left rows over.
     behind: bool,
     draft_due: Option<Instant>,

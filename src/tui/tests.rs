@@ -106,7 +106,8 @@ impl Run {
 
     /// Waits until the question in front takes keys.
     fn live(&mut self) -> &mut Run {
-        self.wait(1_000).frame().wait(500);
+        let draft = !self.app.composer.is_empty();
+        self.wait(1_000).frame().wait(if draft { 1_000 } else { 500 });
         assert!(self.app.asks.live());
         self
     }

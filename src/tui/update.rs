@@ -227,7 +227,7 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
 pub(super) fn key_below(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
     let action = app.options.keymap.action(key);
     if app.picker.is_some() {
-        return lists::key(app, key, action);
+        return lists::key(app, key, action, now);
     }
     key_in_composer(app, key, action, now)
 }

@@ -12,6 +12,7 @@ use super::composer::Mode;
 use super::keymap::Action;
 use super::paint;
 use super::render::Row;
+use super::terminal::Hold;
 use crate::message::TodoStatus;
 use crate::permission;
 use crate::protocol::Delivery;
@@ -57,9 +58,15 @@ pub fn height(app: &App, live: u16, width: u16, screen: u16) -> u16 {
     (parts(app, width, screen).sum() + live).min(screen)
 }
 
-/// Rows that the running cells may take: what is left, but not so much that a shrinking screen pushes them out.
-pub fn live_room(app: &App, width: u16, screen: u16) -> u16 {
-    screen.saturating_sub(parts(app, width, screen).sum()).min((screen / 2).max(6))
+/// Rows that the running cells may take: what is left, but not so much that a shrinking screen pushes them out. Where the
+/// screen may become narrower before anybody knows, that is what is left when every row takes two.
+pub fn live_room(app: &App, width: u16, screen: u16, hold: Hold) -> u16 {
+    let rest = parts(app, width, screen).sum();
+    let most = match hold {
+        Hold::Loose => (screen / 2).max(6),
+        Hold::Anchored | Hold::Low => (screen / 2).saturating_sub(rest).max(2),
+    };
+    screen.saturating_sub(rest).min(most)
 }
 
 /// Rows that a dialog may take of the screen.

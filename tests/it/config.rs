@@ -299,7 +299,7 @@ fn an_untrusted_folder_can_only_restrict() {
     // Trust would not help: a project never says where the user's keys go.
     assert!(
         loaded.diagnostics[0].to_string().ends_with(
-            "config.local.toml:2: `providers.anthropic.base_url` is ignored: a project cannot decide where your keys go; set it in your own config.toml"
+            "config.local.toml:2: requests to models ignore `providers.anthropic.base_url`: a project cannot decide where your keys go; set it in your own config.toml"
         ),
         "{:?}",
         loaded.diagnostics

@@ -403,6 +403,29 @@ fn a_folder_with_rules_of_its_own_is_asked_about() {
 }
 
 #[test]
+fn a_list_leaves_the_screen_as_it_was() {
+    let text: String = (1..40).map(|n| format!("row {n}\\n\\n")).collect();
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), &format!("- reply: [text: \"{text}last row\"]\n"));
+    screen.send("go\r");
+    screen.wait_text("last row");
+    screen.wait_for("the end of the turn", |screen| screen.contains(READY) && !screen.contains("interrupt"));
+    let (rows, before) = (screen.scrollback_text(), screen.text());
+    for (opens, shows) in [("/", "Show commands and keys"), ("/config\r", "Settings"), ("/model\r", "Which model?")] {
+        screen.send(opens);
+        screen.wait_text(shows);
+        screen.send(ESC);
+        screen.wait_for("the list gone", |screen| !screen.contains(shows));
+        screen.send(CTRL_U);
+        screen.wait_until("the screen as it was", |state| {
+            state.parser.screen().contents().trim_end() == before.trim_end()
+        });
+        assert_eq!(screen.scrollback_text(), rows, "{opens}");
+    }
+    leave(&mut screen);
+}
+
+#[test]
 fn a_prompt_that_failed_comes_back() {
     let api = FakeApi::start([]);
     let locale = Program::new().env("LANG", "C").env("LC_ALL", "C");
@@ -476,12 +499,20 @@ fn a_plan_is_reviewed_with_each_choice() {
 fn no_late_answer_reaches_the_next_reader() {
     let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got ${#line}\"";
     // On this machine, and over a slow line.
-    for (late, end) in [(50, "\x04"), (400, "\x04"), (400, "/exit\r")] {
+    for (late, end) in [(50, "\x04"), (400, "\x04"), (400, "/exit\r"), (800, "TERM")] {
         let program = Program::new();
         let launch = Launch::new("/bin/sh").args(["-c", line, Program::binary()]).cwd(program.project());
         let mut screen = launch.slow(Duration::from_millis(late)).start();
         screen.wait_until("the questions", |state| state.raw.windows(3).any(|bytes| bytes == b"\x1b[c"));
-        screen.send(end);
+        match end {
+            "TERM" => {
+                let shell = screen.pid();
+                let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+                let pid = children.trim().parse().ok().and_then(rustix::process::Pid::from_raw).expect("one child");
+                rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            }
+            keys => screen.send(keys),
+        }
         screen.wait_text("it ended");
         screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
         screen.send("x\r");

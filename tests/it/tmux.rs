@@ -121,34 +121,43 @@ fn missing() -> bool {
     Command::new("tmux").arg("-V").stdout(Stdio::null()).status().is_err()
 }
 
-/// tmux tells of a new size late: what is written meanwhile is for another screen, and is there all the same.
+/// tmux tells of a new size late: what is written meanwhile is for another screen, and is there all the same. Rows that are
+/// not final yet wrap on a narrower one, and must not push each other out of reach.
 #[test]
 fn what_comes_while_the_window_is_dragged_is_all_there() {
     if missing() {
         return;
     }
-    const PARTS: usize = 16;
+    const PARTS: usize = 20;
     let part = |n: usize| {
         let code =
-            if n.is_multiple_of(4) { format!("\n\n```\n{}\n```", "code and ".repeat(12)) } else { String::new() };
+            if n.is_multiple_of(3) { format!("\n\n```\n{}\n```", "code and ".repeat(12)) } else { String::new() };
         format!(
             "Part {n} explains at some length, and in one line that wraps on any screen here, how pages are counted.{code}\n\n"
         )
     };
     let text: String = (1..=PARTS).map(part).collect();
-    let script = format!("- chunk: 5\n  reply: [text: {}]\n", serde_json::to_string(&text).unwrap());
+    let script = format!("- chunk: 5\n  pace_ms: 15\n  reply: [text: {}]\n", serde_json::to_string(&text).unwrap());
     let program = Program::new();
     let tmux = Tmux::start(&program, (80, 24), 30, &script);
     tmux.keys(&["go", "Enter"]);
-    for _ in 0..3 {
-        for (columns, rows) in [(40, 12), (80, 24), (60, 12), (100, 30)] {
-            tmux.tell(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
-            // Shorter and longer than tmux takes to tell of it.
-            std::thread::sleep(Duration::from_millis(if rows == 12 { 120 } else { 320 }));
-        }
+    tmux.wait_for("to interrupt");
+    // By an edge, by a corner, and by keys of tmux.
+    let sides = (0..20).chain((0..20).rev()).map(|step| ((80 - 2 * step, 24), 30));
+    let corners = (0..20).chain((0..20).rev()).map(|step| ((80 - 2 * step, 24 - step / 2), 30));
+    let dragged = corners.chain(sides);
+    let jumps = [((57, 28), 120), ((104, 26), 320), ((40, 12), 120), ((100, 30), 600), ((80, 24), 0)];
+    for ((columns, rows), pause) in dragged.chain(jumps) {
+        tmux.tell(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
+        // Shorter and longer than tmux takes to tell of it.
+        std::thread::sleep(Duration::from_millis(pause));
     }
+    let last = format!("Part {PARTS}");
+    let so_far = tmux.tell(&["capture-pane", "-p", "-S", "-"]);
+    assert!(!so_far.contains(&last), "it has to write during all of that: {so_far}");
+    tmux.wait_for(&last);
+    tmux.wait_until("the end", |screen| !screen.contains("to interrupt"));
     tmux.resize((80, 24));
-    tmux.wait_for("Ask anything");
     let all = tmux.tell(&["capture-pane", "-p", "-J", "-S", "-"]);
     // Every word once and in order, and nothing between them: no half row, and no row twice.
     let words = |text: &str| text.split_whitespace().filter(|word| *word != "```").map(str::to_owned).collect();

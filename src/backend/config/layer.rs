@@ -304,7 +304,7 @@ impl Layer {
         let problem = |key: String| Problem {
             place: self.place(&key),
             message: format!(
-                "`{key}` is ignored: a project cannot decide where your keys go; set it in your own config.toml"
+                "requests to models ignore `{key}`: a project cannot decide where your keys go; set it in your own config.toml"
             ),
         };
         taken.into_iter().map(problem).collect()

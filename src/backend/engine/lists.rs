@@ -1,6 +1,6 @@
 //! Lists for pickers.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -39,11 +39,17 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
 }
 
 /// The memory files in use, and a place for the project's own if it has none yet.
-pub(super) fn memory(agent: &Snapshot, project: &Path) -> Vec<MemoryRow> {
-    let row = |(path, lines)| MemoryRow { path, lines: Some(lines as u64) };
-    let mut rows: Vec<MemoryRow> = agent.memory_files().into_iter().map(row).collect();
+pub(super) fn memory(agent: &Snapshot, setup: &Setup) -> Vec<MemoryRow> {
+    let project = setup.project.as_path();
+    let row = |path: PathBuf, lines: Option<usize>| MemoryRow {
+        name: setup.paths.tilde(&path.strip_prefix(project).unwrap_or(&path).to_string_lossy()),
+        path,
+        lines: lines.map(|lines| lines as u64),
+    };
+    let mut rows: Vec<MemoryRow> =
+        agent.memory_files().into_iter().map(|(path, lines)| row(path, Some(lines))).collect();
     if !rows.iter().any(|row| row.path.parent() == Some(project)) {
-        rows.push(MemoryRow { path: project.join("AGENTS.md"), lines: None });
+        rows.push(row(project.join("AGENTS.md"), None));
     }
     rows
 }

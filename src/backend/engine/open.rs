@@ -375,6 +375,8 @@ impl Engine {
         }
         self.agent.policy.trust.agree(&uses);
         self.remember_trust(Extent::All, &uses).await;
+        let text = "You trust this folder: cocode uses its settings.".to_owned();
+        mailbox.emit(Event::Notice { text }).await;
         if self.agent.conversation.session.is_empty() {
             let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
             self.agent.set_definitions(definitions);

@@ -67,7 +67,7 @@ impl<'a> Look<'a> {
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
             Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
-            Builtin::Memory => Ok(Report::Memory(lists::memory(&self.agent, &self.setup.project))),
+            Builtin::Memory => Ok(Report::Memory(lists::memory(&self.agent, self.setup))),
             Builtin::Permissions if args.is_empty() => Ok(Report::Rules(lists::rules(&self.agent.rules()))),
             builtin => match &self.session {
                 Reading::Own(session) => return self.of_session(builtin, args, session).await,
@@ -184,7 +184,7 @@ impl<'a> Look<'a> {
                 _ => Listed::Changes(Changes::default()),
             },
             (ListKind::Rules, _) => Listed::Rules(lists::rules(&self.agent.rules())),
-            (ListKind::Memory, _) => Listed::Memory(lists::memory(&self.agent, &self.setup.project)),
+            (ListKind::Memory, _) => Listed::Memory(lists::memory(&self.agent, self.setup)),
             (ListKind::Prompts, Reading::Own(session)) => Listed::Prompts(lists::prompts(session)),
             (ListKind::Prompts, _) => return None,
         })

@@ -47,6 +47,8 @@ pub struct FoundRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryRow {
     pub path: PathBuf,
+    /// For people: within the project, or from `~` on.
+    pub name: String,
     /// None: it does not exist yet.
     pub lines: Option<u64>,
 }

@@ -314,7 +314,13 @@ impl Session {
             EntryKind::CommandRan { command, .. } => Some(command),
             _ => None,
         };
-        entries.iter().map(|seq| line(seq).unwrap_or_else(|| LOST.to_owned())).collect()
+        let mut lines = Vec::new();
+        for line in entries.iter().map(|seq| line(seq).unwrap_or_else(|| LOST.to_owned())) {
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 }
 

@@ -96,6 +96,7 @@ async fn play(
                 send.send(Ok(StreamEvent::BlockStart { index, block: BlockStart::Text })).await?;
                 for piece in pieces(&text, step.chunk) {
                     send.send(Ok(StreamEvent::Text { index, text: piece.to_owned() })).await?;
+                    pause(step.pace_ms).await;
                 }
                 send.send(Ok(StreamEvent::BlockEnd { index, wire: None })).await?;
                 index += 1;
@@ -105,6 +106,7 @@ async fn play(
                 send.send(Ok(StreamEvent::BlockStart { index, block: BlockStart::Thinking })).await?;
                 for piece in pieces(&text, step.chunk) {
                     send.send(Ok(StreamEvent::Thinking { index, text: piece.to_owned() })).await?;
+                    pause(step.pace_ms).await;
                 }
                 send.send(Ok(StreamEvent::BlockEnd { index, wire: None })).await?;
                 index += 1;
@@ -118,7 +120,7 @@ async fn play(
                 send.send(Ok(StreamEvent::BlockEnd { index, wire: None })).await?;
                 index += 1;
             }
-            Part::DelayMs(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
+            Part::DelayMs(millis) => pause(millis).await,
             Part::Usage { input, output } => {
                 usage = Some(Usage { input, output, ..Usage::default() });
             }
@@ -132,6 +134,13 @@ async fn play(
     send.send(Ok(StreamEvent::Usage(usage.unwrap_or_else(counted)))).await?;
     let natural = if called { StopReason::ToolUse } else { StopReason::EndTurn };
     send.send(Ok(StreamEvent::End(stop.map_or(natural, script::stop_reason)))).await
+}
+
+async fn pause(millis: u64) {
+    // Even a sleep of nothing waits for the timer's next tick.
+    if millis > 0 {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
 }
 
 /// Splits a text into pieces of `chunk` characters.

@@ -88,11 +88,16 @@ pub fn breaks(line: &str, columns: usize) -> Vec<Range<usize>> {
             at = next;
         }
     } else {
-        let mut at = 0;
+        let (mut start, mut at) = (0, 0);
         for word in WordSeparator::UnicodeBreakProperties.find_words(line) {
             let end = at + word.word.len();
-            row.word(line, at..end, word.whitespace.len());
             at = end + word.whitespace.len();
+            // No break after the slash that begins `/commit` or `~/notes`.
+            let begins = line[start..end].ends_with('/') && !line[start..end].contains(char::is_alphanumeric);
+            if !begins || at > end || at == line.len() {
+                row.word(line, start..end, at - end);
+                start = at;
+            }
         }
     }
     row.rows.push(row.start..row.end.max(row.start));
@@ -253,6 +258,8 @@ mod tests {
         check("中文字符很宽", 5, &["中文", "字符", "很宽"]);
         check("naïve café", 6, &["naïve", "café"]);
         check("中", 1, &["中"]);
+        check("shows · /commit [words]", 9, &["shows", "· /commit", "[words]"]);
+        check("é in ~/notes/", 6, &["é in", "~/note", "s/"]);
     }
 
     #[test]

@@ -130,6 +130,8 @@ pub struct Picker {
     word: Option<Word>,
     /// The provider whose key was stored, until the list says so.
     stored: Option<String>,
+    /// A key was stored since the list was opened.
+    keyed: bool,
     /// Settings that were changed since the list was opened.
     changed: Vec<String>,
     /// Where a changed setting goes.
@@ -158,6 +160,7 @@ impl Picker {
             over: None,
             word: None,
             stored: None,
+            keyed: false,
             changed: Vec::new(),
             place: SettingPlace::User,
             explains: false,
@@ -202,24 +205,6 @@ impl Picker {
     /// What row `number`, counted from 1, stands for.
     pub fn row(&self, number: usize) -> Option<Choice> {
         Some(self.items.get(number.checked_sub(1)?)?.choice.clone())
-    }
-
-    /// Asks what to rewind.
-    pub fn rewind(seq: Seq) -> Picker {
-        let rows = [
-            ("Code and conversation", RewindWhat::Both),
-            ("Conversation only", RewindWhat::Conversation),
-            ("Code only", RewindWhat::Code),
-        ];
-        let item = |(label, what): (&str, RewindWhat)| Item::new(label, "", Choice::Rewind(seq, what));
-        Picker::new("Restore what?", None, rows.map(item).into())
-    }
-
-    /// Asks before a rule is revoked.
-    pub fn revoke(rule: &str) -> Picker {
-        let rows =
-            vec![Item::new("Revoke it", "", Choice::Revoke(rule.into())), Item::new("Keep it", "", Choice::Nothing)];
-        Picker::new(format!("Revoke {rule}?"), None, rows)
     }
 
     /// The values of a setting, the one that holds selected.
@@ -275,9 +260,13 @@ impl Picker {
             Some(Word::Done { .. }) => self.stored.take(),
             _ => None,
         };
+        self.keyed |= stored.is_some();
         let below = stored.map(|provider| format!("{provider}/"));
         let at = match (below, before) {
-            (Some(below), _) => position(&|item: &Item| item.alone.as_ref().is_some_and(|id| id.starts_with(&below))),
+            (Some(below), _) => {
+                let of = |item: &Item| item.alone.as_ref().is_some_and(|id| id.starts_with(&below));
+                position(&|item| of(item) && item.detail.contains("default")).or_else(|| position(&of))
+            }
             (None, _) if first => position(&|item: &Item| item.current),
             (None, Some((label, choice))) => position(&|item: &Item| item.label == label && item.choice == choice)
                 .or_else(|| position(&|item: &Item| item.label == label)),
@@ -287,6 +276,11 @@ impl Picker {
         if word.is_some() || kind == ListKind::Models && !first {
             self.word = word.or(self.word.take().filter(|word| *word != looking()));
         }
+    }
+
+    /// A key was stored, and no model was chosen yet.
+    pub fn keyed(&self) -> bool {
+        self.keyed
     }
 
     /// Its rows are still being gathered.

@@ -10,11 +10,19 @@ use crate::tui::render::markdown::Share;
 use crate::tui::terminal::{Hold, Output};
 use crate::tui::view;
 
+/// Most rows of the scrollback that are shown again on the other screen.
+const RECENT: usize = 60;
+
 impl<O: Output> Front<O> {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
-        match (self.app.covers(), self.surface.in_overlay()) {
+        // tmux wraps the rows again long before it tells of a size, and what is written for another size is then out of reach.
+        let tmux = self.surface.traits().tmux;
+        let busy = tmux && self.app.spinner.busy();
+        let covered = self.app.covers();
+        let dragged = self.resized.is_some() && (busy || tmux && self.surface.in_overlay());
+        match (covered || dragged || self.list_covers(), self.surface.in_overlay()) {
             (true, false) => {
                 self.surface.enter_overlay()?;
                 if !self.surface.in_overlay() && self.app.pager.is_some() {
@@ -26,26 +34,35 @@ impl<O: Output> Front<O> {
             _ => {}
         }
         if self.surface.in_overlay() {
-            let app = &self.app;
-            self.surface.draw_overlay(|area, buf| view::draw_over(app, area, buf))?;
+            let (app, recent) = (&self.app, self.recent.make_contiguous());
+            self.surface.draw_overlay(|area, buf| match covered {
+                true => view::draw_over(app, area, buf),
+                false => {
+                    let mut rows = recent.to_vec();
+                    rows.extend(app.transcript.live(area.width, area.height, app.theme(), now));
+                    view::draw(app, &rows, area, buf, now)
+                }
+            })?;
             self.shown();
             return Ok(());
         }
-        self.surface.hold(match self.resized {
+        let hold = match self.resized {
             Some(_) => Hold::Low,
-            // tmux does not tell of a size at once, and a frame that nobody has asked for may come in between.
-            None if self.surface.traits().tmux && self.app.spinner.busy() => Hold::Anchored,
+            // A frame that nobody has asked for may come before the size is told.
+            None if busy => Hold::Anchored,
             None => Hold::Loose,
-        });
+        };
+        self.surface.hold(hold);
         let (width, height) = (self.surface.size().width, self.surface.size().height);
         let App { transcript, options, .. } = &mut self.app;
         let rows = transcript.take_committed(width, &options.theme, Share::FRAME);
         self.behind = transcript.scrollback.behind();
         let jobs = transcript.scrollback.take_jobs();
+        self.recent.extend(rows.iter().skip(rows.len().saturating_sub(RECENT)).cloned());
+        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
         let app = &self.app;
-        let live = app.transcript.live(width, view::live_room(app, width, height), app.theme(), now);
+        let live = app.transcript.live(width, view::live_room(app, width, height, hold), app.theme(), now);
         // A terminal without another screen shows what would cover it among the rest.
-        let covered = app.covers();
         let wanted = if covered { height } else { view::height(app, live.len() as u16, width, height) };
         self.surface.frame(&rows, wanted, |area, buf| match covered {
             true => view::draw_over(app, area, buf),
@@ -56,6 +73,15 @@ impl<O: Output> Front<O> {
             self.paint(stream, jobs);
         }
         Ok(())
+    }
+
+    /// Whether a list is shown on the other screen: below the rows here it would push some out, and leave a hole at its end.
+    fn list_covers(&self) -> bool {
+        let (app, size) = (&self.app, self.surface.size());
+        let list = app.picker.is_some() || app.composer.popup().is_some();
+        let idle = app.asks.is_empty() && !app.spinner.busy();
+        list && idle
+            && (self.surface.in_overlay() || view::height(app, 0, size.width, size.height) > self.surface.rows())
     }
 
     /// What is on the screen can be read from now on.

@@ -92,6 +92,7 @@ impl Queries {
     /// The cursor's place is asked for.
     pub(super) fn ask(&self) {
         self.0.cursor.fetch_add(1, Ordering::AcqRel);
+        super::restore::asked(true);
         *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
@@ -102,13 +103,17 @@ impl Queries {
 
     /// Takes one answer for the cursor's place; false when nobody had asked.
     pub(super) fn answered(&self) -> bool {
-        self.0.cursor.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1)).is_ok()
+        let wanted =
+            self.0.cursor.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1)).is_ok();
+        super::restore::asked(!self.none_open());
+        wanted
     }
 
     /// Takes the answer that ends a batch.
     pub(super) fn all_answered(&self) {
         // One that nobody asked for ends none.
         let _ = self.0.batches.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+        super::restore::asked(!self.none_open());
     }
 
     /// How much longer an answer may be under way.

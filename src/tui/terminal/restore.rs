@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -28,6 +28,8 @@ pub(super) const STATUS: u8 = 32;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The same when the program has to end now.
 const HURRY: Duration = Duration::from_millis(100);
+/// How long its answers may take then: the program ends within a second of the signal.
+const ANSWERS: Duration = Duration::from_millis(230);
 
 // A signal and a panic may come to any thread and must find the terminal, so these few facts are the process's own, as
 // the terminal is. A handler may not wait for a lock: the thread that takes the descriptor out of `TTY` restores.
@@ -35,11 +37,17 @@ static TTY: AtomicI32 = AtomicI32::new(-1);
 static COOKED: AtomicPtr<Termios> = AtomicPtr::new(ptr::null_mut());
 static MODES: AtomicU8 = AtomicU8::new(0);
 static BELOW: AtomicU16 = AtomicU16::new(0);
+static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Remembers what the surface has switched on, and how many live rows are below the cursor.
 pub(super) fn note(modes: u8, below: u16) {
     MODES.store(modes, Ordering::Relaxed);
     BELOW.store(below, Ordering::Relaxed);
+}
+
+/// Remembers whether the terminal owes an answer.
+pub(super) fn asked(open: bool) {
+    ASKED.store(open, Ordering::Release);
 }
 
 /// The bytes that switch on what the surface needs.
@@ -142,7 +150,23 @@ fn opened_again(tty: &OwnedFd) -> Option<OwnedFd> {
 /// Brings the terminal back to what it was, also when nobody reads it: what it has not shown yet is lost then. Does nothing
 /// the second time. A signal handler may call it.
 pub(super) fn let_go() {
+    // The keyboard reads what is under way; a shell would take it for typing. A terminal that reads nothing answers nothing.
+    let until = Instant::now() + ANSWERS;
+    while ASKED.load(Ordering::Acquire) && Instant::now() < until && takes() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     give_back(HURRY);
+}
+
+/// Whether the terminal is still ours and takes what is written.
+fn takes() -> bool {
+    let tty = TTY.load(Ordering::Acquire);
+    if tty < 0 {
+        return false;
+    }
+    // SAFETY: it is not closed before the process ends.
+    let tty = unsafe { BorrowedFd::borrow_raw(tty) };
+    poll(&mut [PollFd::new(&tty, PollFlags::OUT)], Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }
 
 /// Brings the terminal back to what it was, with the cursor below the last live row, once. Allocates nothing and takes no

@@ -1,5 +1,6 @@
 //! The inline surface: history goes into the terminal's own scrollback, and below it lives a region that is drawn
-//! again and again. An overlay (the alternate screen) covers both for pagers and dialogs.
+//! again and again. An overlay (the alternate screen) covers both for pagers, dialogs and lists that would push rows out,
+//! and while a window of tmux is dragged.
 //!
 //! As soon as the terminal has said where the cursor is, the region takes all rows from the end of the history to the
 //! bottom of the screen: history then comes in over its blank rows, and the composer keeps its place. It is also what
@@ -131,6 +132,11 @@ impl<O: Output> Surface<O> {
         self.size
     }
 
+    /// Rows of the live region, as of the last frame.
+    pub fn rows(&self) -> u16 {
+        self.shown.area.height
+    }
+
     pub fn traits(&self) -> Traits {
         self.traits
     }
@@ -220,9 +226,11 @@ impl<O: Output> Surface<O> {
     fn room(&self, rows: usize, height: u16) -> u16 {
         let (most, rows) = (self.size.height - height, clamped(rows));
         let still = self.drawn && self.wipe == Wipe::No && self.drawn_size == self.size;
+        // An overlay gives the region its rows back, as far as they are still there.
+        let kept = self.drawn || self.drawn_size == self.size;
         match self.top {
             Top::Known(top) if still && self.hold != Hold::Low => self.size.height - top.saturating_add(rows).min(most),
-            _ if self.drawn && self.wipe != Wipe::All && self.hold != Hold::Low => {
+            _ if kept && self.wipe != Wipe::All && self.hold != Hold::Low => {
                 self.shown.area.height.saturating_sub(rows).clamp(height, self.size.height)
             }
             _ => height,

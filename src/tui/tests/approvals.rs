@@ -29,6 +29,18 @@ fn what_holds_for_the_session_at_most_offers_nothing_else() {
     assert!(screen.contains("earlier sessions of this project: parser") && !screen.contains(" me "), "{screen}");
 }
 
+#[test]
+fn the_keys_beside_the_choices_end_in_one_column() {
+    let mut run = Run::new(80, 24);
+    run.event(ask(1, "touch danger.txt", &["Bash(touch danger.txt)"])).live();
+    let screen = run.screen();
+    let ends = ["1. Yes ", "2. Yes, always", "3. No"].map(|choice| {
+        let row = screen.lines().find(|row| row.contains(choice)).expect("a row of each choice");
+        row.trim_end().chars().count()
+    });
+    assert!(ends.iter().all(|end| *end == ends[0]), "{screen}");
+}
+
 /// An edit of a file by a line, as mode `acceptEdits` would allow it.
 fn edit(id: u64, path: &str) -> Event {
     let unified = "-    println!(\"hello\");\n+    println!(\"good morning\");\n";
@@ -228,12 +240,37 @@ fn what_arrives_under_the_finger_is_not_answered() {
     let mut run = Run::new(80, 24);
     run.event(edit(1, "a.rs")).event(edit(2, "b.rs")).live().event(edit(3, "c.rs")).keys("5");
     assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", "5"));
-    run.live().event(edit(4, "d.rs")).frame().wait(499).keys("<enter>").wait(500).keys("a");
+    run.live().event(edit(4, "d.rs")).frame().wait(999).keys("<enter>").wait(1_000).keys("a").wait(500);
     assert_eq!(run.sent().lines().count(), 4);
     // One that is withdrawn meanwhile is not answered either.
     run.event(edit(5, "a.rs")).event(edit(6, "b.rs")).event(edit(7, "c.rs")).live();
-    run.event(Event::AskClosed { id: AskId(6) }).keys("a");
+    run.event(Event::AskClosed { id: AskId(6) }).keys("a").wait(500);
     assert_eq!(run.sent().lines().count(), 2);
+}
+
+#[test]
+fn who_thinks_in_the_middle_of_a_prompt_answers_nothing() {
+    // Milliseconds between the frame of the question and the next key, which continues the prompt.
+    for millis in [0, 499, 500, 800, 999, 1_000, 5_000] {
+        let mut run = Run::new(80, 24);
+        run.busy().types("and then check ").event(ask(1, "touch danger.txt", &[])).wait(1_000).frame();
+        run.wait(millis).types("your 1 a n");
+        let draft = run.app.draft().text;
+        assert_eq!((run.answers(), draft.as_str()), (Vec::new(), "and then check your 1 a n"), "{millis}");
+    }
+    // Enter was meant for the prompt, too, if it comes before anybody can have read the question.
+    let mut run = Run::new(80, 24);
+    run.busy().types("and z ").event(ask(1, "touch danger.txt", &[])).wait(1_000).frame();
+    run.wait(999).keys("<enter>");
+    assert!(run.answers().is_empty());
+    // A letter alone still chooses, and the draft stays.
+    run.wait(1_000).keys("y").wait(500);
+    assert_eq!((run.answers().len(), run.app.draft().text.as_str()), (1, "and z "));
+    // Who opens it with Tab has seen it.
+    let mut run = Run::new(80, 24);
+    run.busy().types("and z ").event(ask(1, "touch danger.txt", &[])).keys("<tab>").frame();
+    run.wait(500).keys("y").wait(50);
+    assert_eq!(run.answers().len(), 1);
 }
 
 #[test]
@@ -256,7 +293,7 @@ fn the_whole_diff_opens_and_stays_at_every_width() {
     // Behind it the question is to be read again.
     run.keys("q").keys("1").frame();
     assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", "1"));
-    run.live().keys("1");
+    run.live().keys("1").wait(500);
     assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
     // Where nothing changes, the letter is the prompt's.
     let mut run = Run::new(80, 24);

@@ -75,14 +75,14 @@ impl Run {
     }
 
     /// Types as a person does, while the loop keeps ticking and drawing.
-    fn types(&mut self, text: &str) -> &mut Run {
+    pub(super) fn types(&mut self, text: &str) -> &mut Run {
         for c in text.chars() {
             self.wait(60).frame().keys(&c.to_string());
         }
         self
     }
 
-    fn answers(&mut self) -> Vec<String> {
+    pub(super) fn answers(&mut self) -> Vec<String> {
         self.sent().lines().filter(|line| line.contains("\"answer\"")).map(str::to_owned).collect()
     }
 }
@@ -372,7 +372,7 @@ fn a_question_waits_in_one_line() {
     keys work in a moment
     default · … · 1 more question
     ");
-    run.frame().wait(500);
+    run.frame().wait(1_000);
     assert_snapshot!(run.screen(), @r"
     ── Bash wants to run a command ─────────────────────────────────────── 1 of 2 ───
     touch danger.txt

@@ -107,7 +107,7 @@ fn lists_open_while_a_turn_runs() {
 #[test]
 fn a_memory_file_is_opened_by_number_or_from_the_list() {
     let rows = || {
-        let row = |path: &str| MemoryRow { path: path.into(), lines: Some(2) };
+        let row = |path: &str| MemoryRow { path: path.into(), name: path.into(), lines: Some(2) };
         Msg::Engine(Event::Listed(Listed::Memory(vec![row("/home/AGENTS.md"), row("/w/AGENTS.md")])))
     };
     for keys in ["/memory 2<enter>", "/memory<enter>"] {
@@ -413,6 +413,20 @@ fn settings_are_found_changed_and_explained_in_a_list() {
     {"op":"set","key":"tui.theme","value":null,"place":"project"}
     {"op":"set","key":"model","value":"haiku","place":"user"}
     "#);
+}
+
+#[test]
+fn a_row_says_as_much_as_there_is_room_for() {
+    for width in 24..48 {
+        let mut run = Run::new(width, 12);
+        run.app.picker = Some(Picker::waiting(ListKind::Settings));
+        run.msg(settings("dark", None));
+        assert!(!run.screen().contains(" d…"), "{}", run.screen());
+    }
+    let mut run = Run::new(60, 12);
+    let row = MemoryRow { path: "/w/AGENTS.md".into(), name: "AGENTS.md".into(), lines: None };
+    run.keys("/memory<enter>").msg(Msg::Engine(Event::Listed(Listed::Memory(vec![row]))));
+    assert!(run.screen().contains("new: instructions for this project"), "{}", run.screen());
 }
 
 #[test]

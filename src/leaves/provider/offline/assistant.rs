@@ -116,9 +116,8 @@ fn shaped(situation: &Situation, schema: &Value, parts: &[Part]) -> Vec<Part> {
 }
 
 /// Follows the first answer of a session.
-const NOTE: &str = "\n\n---\n*This is the offline model: it follows fixed recipes and does not reason. For a real one set \
-    `ANTHROPIC_API_KEY`, `OPENAI_API_KEY` or `GEMINI_API_KEY`, or start a local server (Ollama, llama.cpp, LM Studio), \
-    and start cocode again; `/model` shows what is there.*";
+const NOTE: &str = "\n\n---\n*This is the offline model: it follows fixed recipes and does not reason. For a real one, \
+    `/model` takes an API key or finds a local server (Ollama, llama.cpp, LM Studio).*";
 
 const ABILITIES: &str = "I am the offline model of cocode. I use the real tools, and you approve every change. Try:\n\n\
      - `explain this repository`, `explain src/main.rs`, `what does <name> do?`\n\
@@ -128,8 +127,8 @@ const ABILITIES: &str = "I am the offline model of cocode. I use the real tools,
      - `run the tests`, `why does the test fail?`, `fix the failing test`\n\
      - `rename <name> to <other>`, `set TIMEOUT to 10`, ``replace `old` with `new` in <file>``\n\
      - `add a docstring to <name>`, `add a test for <name>`, `write a README`\n\
-     - ``create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
-     - ``run `<command>` ``, `explain this error: …`";
+     - `` create notes.md with `text` ``, ``append `text` to <file>``, `delete <file>`\n\
+     - `` run `<command>` ``, `explain this error: …`";
 
 /// One call since the prompt, with its result.
 struct Step<'a> {

@@ -4,6 +4,7 @@
 //! - for: main                       # main, memory, summary, search or agent:<type>; main when left out
 //!   expect: { contains: "fix it" }  # asserts parts of the request; a miss fails the request with the difference
 //!   chunk: 12                       # characters in a delta
+//!   pace_ms: 30                     # pause after each delta; none when left out
 //!   repeat: 3                       # the step counts so many times
 //!   reply:
 //!     - thinking: Let me look.
@@ -34,6 +35,9 @@ pub struct Step {
     /// Characters in one delta.
     #[serde(default = "chunk")]
     pub chunk: usize,
+    /// Pause after each delta, in milliseconds.
+    #[serde(default)]
+    pub pace_ms: u64,
     #[serde(default = "once")]
     pub repeat: usize,
     pub reply: Vec<Part>,
@@ -110,7 +114,7 @@ pub struct Failure {
 impl Step {
     /// A step that answers whatever is asked.
     pub fn of(reply: Vec<Part>) -> Step {
-        Step { purpose: main(), expect: None, chunk: chunk(), repeat: 1, reply }
+        Step { purpose: main(), expect: None, chunk: chunk(), pace_ms: 0, repeat: 1, reply }
     }
 }
 

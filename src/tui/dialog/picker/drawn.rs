@@ -149,6 +149,9 @@ impl Picker {
                 vec!["type to filter", "↑↓ move", "Space change", "? what it means", "Esc close"]
             }
             Some(ListKind::Found) => vec!["type words", "↑↓ move", "Enter resume", "Tab quote", "Esc close"],
+            Some(ListKind::Models) => {
+                vec!["type to filter", "↑↓ Enter choose", "Esc close", "prices: input/output per 1M tokens"]
+            }
             _ => vec!["type to filter", "↑↓ Enter choose", "Esc close"],
         }
     }
@@ -210,10 +213,14 @@ impl Picker {
                 spans.push(Span::styled(format!("  {}", filled(&item.value, value)), style));
                 left = left.saturating_sub(value + 2);
             }
-            spans.push(Span::styled(format!("  {}", paint::cut(&item.detail, left)), theme.dim));
+            // Of a few cells nobody can tell what is cut.
+            if left >= 6 || paint::width(&item.detail) <= left {
+                spans.push(Span::styled(format!("  {}", paint::cut(&item.detail, left)), theme.dim));
+            }
             return Line::from(spans);
         }
-        let detail = paint::cut(&item.detail, room / 2);
+        let beside = room.saturating_sub(paint::width(&item.label) + 2);
+        let detail = paint::cut(&item.detail, beside.max(room / 2));
         let label = paint::cut(&item.label, room.saturating_sub(paint::width(&detail) + 2));
         let gap = room.saturating_sub(paint::width(&label) + paint::width(&detail));
         Line::from(vec![mark, Span::styled(label, style), Span::raw(" ".repeat(gap)), Span::styled(detail, theme.dim)])

@@ -1,12 +1,34 @@
 //! What the rows of each list say, and what choosing one means.
 
-use super::{Choice, Item};
+use super::{Choice, Item, Picker};
 use crate::commands::report::SkillRow;
 use crate::permission::Behavior;
 use crate::protocol::{
-    Access, FoundRow, ListKind, Listed, MemoryRow, ModelRow, ProviderRow, RuleRow, SessionRow, SettingRow, Word,
+    Access, FoundRow, ListKind, Listed, MemoryRow, ModelRow, ProviderRow, RewindWhat, RuleRow, SessionRow, SettingRow,
+    Word,
 };
 use crate::report;
+use crate::session::entry::Seq;
+
+impl Picker {
+    /// Asks what to rewind.
+    pub fn rewind(seq: Seq) -> Picker {
+        let rows = [
+            ("Code and conversation", RewindWhat::Both),
+            ("Conversation only", RewindWhat::Conversation),
+            ("Code only", RewindWhat::Code),
+        ];
+        let item = |(label, what): (&str, RewindWhat)| Item::new(label, "", Choice::Rewind(seq, what));
+        Picker::new("Restore what?", None, rows.map(item).into())
+    }
+
+    /// Asks before a rule is revoked.
+    pub fn revoke(rule: &str) -> Picker {
+        let rows =
+            vec![Item::new("Revoke it", "", Choice::Revoke(rule.into())), Item::new("Keep it", "", Choice::Nothing)];
+        Picker::new(format!("Revoke {rule}?"), None, rows)
+    }
+}
 
 /// The rows of a list, with the word about what was last done in it; none where no picker shows it.
 pub(super) fn of(listed: Listed) -> Option<(ListKind, Vec<Item>, Option<Word>)> {
@@ -99,9 +121,9 @@ fn rule(row: RuleRow) -> Item {
 fn memory(row: MemoryRow) -> Item {
     let detail = match row.lines {
         Some(lines) => format!("{lines} line{}", if lines == 1 { "" } else { "s" }),
-        None => "new: instructions for the agent in this project".into(),
+        None => "new: instructions for this project".into(),
     };
-    Item::new(row.path.display().to_string(), detail, Choice::File(row.path))
+    Item::new(row.name, detail, Choice::File(row.path))
 }
 
 fn skill(row: SkillRow) -> Item {

@@ -68,7 +68,7 @@ impl<O: Output> Surface<O> {
 
     pub(super) fn note(&self) {
         let overlay = if self.overlay.is_some() { OVERLAY } else { 0 };
-        let below = self.shown.area.height.saturating_sub(self.at.row + 1);
+        let below = if self.drawn { self.shown.area.height.saturating_sub(self.at.row + 1) } else { 0 };
         restore::note(self.modes | overlay, below);
     }
 }

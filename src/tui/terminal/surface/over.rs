@@ -21,7 +21,13 @@ impl<O: Output> Surface<O> {
             return Ok(());
         }
         self.overlay = Some(Overlay::new(self.cursor_shown));
-        let mut bytes = b"\x1b[?1049h".to_vec();
+        let mut bytes = Vec::new();
+        if self.drawn {
+            // Nothing of the region stays that a resize meanwhile could push out of reach.
+            self.leave_region(&mut bytes);
+            self.drawn = false;
+        }
+        bytes.extend_from_slice(b"\x1b[?1049h");
         restore::keys_on(&mut bytes, self.modes & KITTY);
         self.note();
         self.out.write_all(&bytes)
@@ -55,10 +61,9 @@ impl<O: Output> Surface<O> {
         if self.overlay.take().is_none() {
             return Ok(());
         }
-        let mut bytes = Vec::new();
+        // tmux wraps the rows of this screen, too, and would push some of them into its history.
+        let mut bytes = b"\x1b[m\x1b[H\x1b[J".to_vec();
         restore::overlay_off(&mut bytes, self.modes);
-        // What the terminal made of the screen below while another one was shown is not known.
-        self.redraw();
         bytes.extend_from_slice(if self.cursor_shown { CURSOR_SHOW } else { CURSOR_HIDE });
         self.note();
         self.out.write_all(&bytes)
