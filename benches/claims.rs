@@ -55,6 +55,9 @@ fn find_225_mib(bencher: Bencher<'_, '_>, words: &str) {
     bencher.bench(|| recall::sessions(home.path(), |_| true, &query, 40).expect("a list").len());
 }
 
+/// Turns of a long session. CI runs this unoptimised to see that it runs: a tenth shows that, too.
+const TURNS: u64 = if cfg!(debug_assertions) { 1_667 } else { 16_667 };
+
 /// Writes a session of six entries a turn, up to a kilobyte each; its id.
 fn long_session(home: &Path, boundary_every: u64) -> String {
     let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
@@ -66,7 +69,7 @@ fn long_session(home: &Path, boundary_every: u64) -> String {
     let text = "A line of an answer with \"quotes\" and some words.\n".repeat(16);
     let usage = Usage { input: 10, ..Usage::default() };
     let mut id = String::new();
-    for turn in 1..=16_667 {
+    for turn in 1..=TURNS {
         let call = CallId::nth(turn);
         let input = serde_json::json!({"file_path": "/code/src/main.rs"});
         let block = ToolCall::new(call.clone(), "Read", input);
@@ -166,6 +169,19 @@ fn ledger(bencher: Bencher<'_, '_>) {
         let read = fold.follow(session.context());
         let known = ledger::Known { verbatim: "", summary: &summary };
         ledger::message(read, &[], known, 2_000).expect("there is much to tell")
+    });
+}
+
+/// What a request reads of 10,000 messages that are not in the ledger yet.
+#[divan::bench(sample_count = 20)]
+fn ledger_approaches(bencher: Bencher<'_, '_>) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let session = full_session(home.path(), 0);
+    let mut begun = ledger::Fold::default();
+    begun.approach(session.context());
+    bencher.with_inputs(|| begun.clone()).bench_local_values(|mut fold| {
+        fold.approach(session.context());
+        fold
     });
 }
 

@@ -30,6 +30,12 @@ pub(crate) const LISTS: [List; 3] = [
     List { model: "gpt-4.1", wire: WireName::Openai, marked: false },
 ];
 
+impl List {
+    pub(crate) fn prices(&self) -> Prices {
+        Catalog::builtin().get(self.wire, self.model).prices.expect("the model has prices")
+    }
+}
+
 /// What the provider counts: each message up to a quarter more or less than its estimate.
 pub(crate) fn true_of(seq: Seq, load: Load) -> u64 {
     let factor = 75 + seq.wrapping_mul(2_654_435_761) % 51;
@@ -69,8 +75,14 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn new(list: &List) -> Cache {
-        let prices = Catalog::builtin().get(list.wire, list.model).prices.expect("the model has prices");
-        Cache { prices, marked: list.marked, now: 0, last: None, held: Vec::new(), entries: HashMap::new() }
+        Cache {
+            prices: list.prices(),
+            marked: list.marked,
+            now: 0,
+            last: None,
+            held: Vec::new(),
+            entries: HashMap::new(),
+        }
     }
 
     /// Time goes by.

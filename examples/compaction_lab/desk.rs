@@ -289,7 +289,7 @@ impl Desk {
         let since = notes.metadata().and_then(|metadata| metadata.last_summarized_seq);
         let from = since.unwrap_or_default();
         let since = since.map(|seq| memory::since(context, &driver.meter, seq));
-        if !memory::due(self.used(), since, pause, driver.marks(), settings) {
+        if !memory::due(self.used(), since, pause, driver, None) {
             return;
         }
         let Some((seq, messages)) = memory::covered(context) else { return };

@@ -11,14 +11,16 @@ use crate::writers::Writer;
 /// Where the scripts are.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compaction");
 
-const USAGE: &str = "facts [--file FILE] [--tier micro|notes|full|trim] [--window TOKENS] [--writer NAME|all] [--json] \
-                     [--lost] [--show] [--write-session DIR]";
+const USAGE: &str = "facts [--file FILE] [--tier micro|notes|full|trim] [--window TOKENS] [--writer NAME|all] [--least N] \
+                     [--json] [--lost] [--show] [--write-session DIR]";
 
 struct Arguments {
     files: Vec<PathBuf>,
     tiers: Vec<Tier>,
     windows: Vec<u64>,
     writers: Vec<Writer>,
+    /// Facts that have to be alive in every row.
+    least: usize,
     json: bool,
     lost: bool,
     show: bool,
@@ -32,6 +34,7 @@ impl Arguments {
             tiers: Tier::ALL.to_vec(),
             windows: WINDOWS.to_vec(),
             writers: vec![Writer::Honest],
+            least: 0,
             json: false,
             lost: false,
             show: false,
@@ -64,6 +67,7 @@ impl Arguments {
             "--write-session" => self.write_session = Some(value.into()),
             "--tier" => self.tiers = vec![Tier::ALL.into_iter().find(|it| it.name() == value).ok_or_else(unknown)?],
             "--window" => self.windows = vec![value.parse().map_err(|_| unknown())?],
+            "--least" => self.least = value.parse().map_err(|_| unknown())?,
             "--writer" if value == "all" => self.writers = Writer::ALL.to_vec(),
             "--writer" => {
                 self.writers = vec![Writer::ALL.into_iter().find(|it| it.name() == value).ok_or_else(unknown)?];
@@ -76,9 +80,9 @@ impl Arguments {
 
 pub(crate) fn run(given: impl Iterator<Item = String>, home: &Path) -> ExitCode {
     match Arguments::read(given).and_then(|arguments| play(&arguments, home)) {
-        Ok(0) => ExitCode::SUCCESS,
-        Ok(over) => {
-            eprintln!("{over} requests did not fit into the window");
+        Ok(faults) if faults.is_empty() => ExitCode::SUCCESS,
+        Ok(faults) => {
+            faults.iter().for_each(|fault| eprintln!("{fault}"));
             ExitCode::FAILURE
         }
         Err(problem) => {
@@ -88,15 +92,15 @@ pub(crate) fn run(given: impl Iterator<Item = String>, home: &Path) -> ExitCode 
     }
 }
 
-/// How many requests did not fit.
-fn play(arguments: &Arguments, home: &Path) -> Result<u64, String> {
+/// What must not be.
+fn play(arguments: &Arguments, home: &Path) -> Result<Vec<String>, String> {
     let scripts: Vec<Script> = arguments.files.iter().map(|file| Script::load(file)).collect::<Result<_, _>>()?;
     if let Some(folder) = &arguments.write_session {
         for (script, window) in scripts.iter().flat_map(|script| arguments.windows.iter().map(move |it| (script, *it)))
         {
             write_session(folder, script, window).map_err(|error| format!("{}: {error}", folder.display()))?;
         }
-        return Ok(0);
+        return Ok(Vec::new());
     }
     let mut cases = Vec::new();
     for script in &scripts {
@@ -123,7 +127,22 @@ fn play(arguments: &Arguments, home: &Path) -> Result<u64, String> {
             println!("\n{text}");
         }
     }
-    Ok(rows.iter().map(|row| row.over).sum())
+    let over: u64 = rows.iter().map(|row| row.over).sum();
+    let mut faults: Vec<String> =
+        (over > 0).then(|| format!("{over} requests did not fit into the window")).into_iter().collect();
+    for row in &rows {
+        let alive = row.after.iter().map(|left| left.alive_user + left.alive_found).min().unwrap_or_default();
+        if alive < arguments.least {
+            faults.push(format!(
+                "{}, {}, {}, {}k: {alive} facts are alive",
+                row.script,
+                row.writer,
+                row.tier,
+                row.window / 1000
+            ));
+        }
+    }
+    Ok(faults)
 }
 
 fn report(rows: &[Row], lost: bool) {

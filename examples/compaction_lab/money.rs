@@ -3,8 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use cocode::compact::memory::{self, Costs};
+use cocode::compact::{Driver, Window};
+
 use crate::Arguments;
 use crate::cache::LISTS;
+use crate::desk;
 use crate::sim::{self, Case, Policy};
 
 const WINDOWS: [u64; 5] = [8_192, 32_000, 128_000, 200_000, 1_000_000];
@@ -28,16 +32,19 @@ pub(crate) fn run(arguments: &Arguments, home: &Path, corpus: &str) -> ExitCode 
             (stats.dollars, stats.violations)
         })
     });
-    println!("| window | prices | pauses | default | never cleared | saved |");
-    println!("|--:|---|---|--:|--:|--:|");
+    println!("| window | prices | pauses | default | never cleared | saved | notes | a summary |");
+    println!("|--:|---|---|--:|--:|--:|--:|--:|");
     let (mut dearer, mut violations) = (0, 0);
     for ((window, list, pauses), played) in cells.iter().zip(played.chunks(sessions)) {
         let sum = |at: usize| played.iter().map(|both| both[at].0).sum::<f64>() / sessions as f64;
         let (default, never) = (sum(0), sum(1));
         dearer += u64::from(default > never);
         violations += played.iter().flatten().map(|(_, violations)| violations).sum::<u64>();
+        let (settings, features) = desk::shipped();
+        let driver = Driver::new(settings, features, Window { tokens: Some(*window), max_output: 32_000 });
+        let Costs { notes, summary } = memory::costs(&driver, list.prices());
         println!(
-            "| {}k | {} | {} | ${default:.2} | ${never:.2} | {:.1}% |",
+            "| {}k | {} | {} | ${default:.2} | ${never:.2} | {:.1}% | ${notes:.3} | ${summary:.3} |",
             window / 1000,
             list.model,
             if *pauses { "yes" } else { "no" },
@@ -45,7 +52,8 @@ pub(crate) fn run(arguments: &Arguments, home: &Path, corpus: &str) -> ExitCode 
         );
     }
     println!(
-        "\n{sessions} sessions of {} turns a row, seed {}; cost of one session on average",
+        "\n{sessions} sessions of {} turns a row, seed {}; cost of one session on average. Notes are kept where they cost no \
+         more than a summary does when the window is full.",
         arguments.turns, arguments.seed
     );
     println!("violations: {violations}");

@@ -291,6 +291,8 @@ pub struct Manners {
     pub offered: Offered,
     /// Left out where the window is small: its definition takes more room than it is worth there.
     pub needs_room: bool,
+    /// Parameters that are left out there as well. A call may have them all the same.
+    pub spare: &'static [&'static str],
     /// The parameter that its rules match; empty where they name the tool alone.
     pub matched: &'static str,
     /// Other names that calls have for it.
@@ -318,6 +320,7 @@ impl Manners {
         clearable: true,
         offered: Offered::Below,
         needs_room: false,
+        spare: &[],
         matched: "",
         aliases: &[],
         rules: Ruled::BY_NAME,

@@ -330,7 +330,7 @@ pub(crate) fn over(harness: Harness, wire: WireName, api: &FakeApi, settings: &s
 
 #[tokio::test]
 async fn the_requests_on_each_wire() {
-    let settings = "compact = { keep_recent_tokens = 0, session_memory = { extraction_start_fraction = 0.0, first_tokens = 100, min_net_saving = 0 } }";
+    let settings = "compact = { keep_recent_tokens = 0, session_memory = { extraction_start_fraction = 0.0, first_tokens = 100, min_net_saving = 0, weigh_cost = false } }";
     let mut layouts = Vec::new();
     for wire in [WireName::Anthropic, WireName::Openai, WireName::OpenaiChat, WireName::Gemini] {
         let api = FakeApi::start([Reply::turn().text("One.")]);

@@ -144,11 +144,10 @@ fn all_exist(what: &str, pattern: &str, at_least: usize, exists: impl Fn(&str) -
 fn flags_exist() {
     let mut known = BTreeSet::new();
     flags(&Cli::command(), &mut known);
-    // Of cargo, and of our own programs for developers.
-    let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list"];
-    let lab =
-        ["--file", "--tier", "--window", "--writer", "--lost", "--show", "--write-session", "--sessions", "--turns"];
-    known.extend(cargo.into_iter().chain(lab).map(String::from));
+    // Of cargo, git, and of our own programs for developers.
+    let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list", "--all"];
+    let lab = "--file --tier --window --writer --least --lost --show --write-session --sessions --turns";
+    known.extend(cargo.into_iter().chain(lab.split(' ')).map(String::from));
     all_exist("flag", r"(?m)(?:^|[\s`(])(--[a-z][a-z-]*)", 30, |flag| known.contains(flag));
 }
 

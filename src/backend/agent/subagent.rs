@@ -256,6 +256,7 @@ impl Launcher {
         let plan = self.plan.as_deref().map(|plan| plan::of_sub_agent(plan, id));
         let above = Above { agent: definition.name.clone(), plan, words: self.words.clone() };
         child.conversation.above = Some(above);
+        child.compaction.driver.work_for_an_agent();
         child.budget.purse = self.purse.clone();
         let worker = Worker {
             id: id.to_owned(),

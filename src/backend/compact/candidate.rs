@@ -38,7 +38,7 @@ pub struct Ration {
 }
 
 /// A candidate that is too large shrinks from the end of what matters, until it passes.
-const RATIONS: [Ration; 11] = [
+const RATIONS: [Ration; 13] = [
     Ration { restored: 100, recent: 100, summary: 100, words: 100, ledger: 100 },
     Ration { restored: 50, recent: 100, summary: 100, words: 100, ledger: 100 },
     Ration { restored: 25, recent: 100, summary: 100, words: 100, ledger: 100 },
@@ -46,10 +46,12 @@ const RATIONS: [Ration; 11] = [
     Ration { restored: 25, recent: 25, summary: 100, words: 100, ledger: 100 },
     Ration { restored: 10, recent: 10, summary: 100, words: 100, ledger: 100 },
     Ration { restored: 10, recent: 0, summary: 100, words: 100, ledger: 100 },
-    Ration { restored: 10, recent: 0, summary: 50, words: 100, ledger: 75 },
-    Ration { restored: 0, recent: 0, summary: 25, words: 50, ledger: 75 },
-    Ration { restored: 0, recent: 0, summary: 25, words: 25, ledger: 50 },
-    Ration { restored: 0, recent: 0, summary: 10, words: 10, ledger: 35 },
+    Ration { restored: 0, recent: 0, summary: 50, words: 100, ledger: 100 },
+    Ration { restored: 0, recent: 0, summary: 25, words: 50, ledger: 100 },
+    Ration { restored: 0, recent: 0, summary: 25, words: 25, ledger: 85 },
+    Ration { restored: 0, recent: 0, summary: 12, words: 10, ledger: 85 },
+    Ration { restored: 0, recent: 0, summary: 12, words: 10, ledger: 70 },
+    Ration { restored: 0, recent: 0, summary: 12, words: 10, ledger: 50 },
 ];
 
 impl Ration {
@@ -214,8 +216,15 @@ fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::co
     context.shown().filter(move |shown| !shown.lead && shown.seq >= from)
 }
 
+/// What is being worked on: no compaction takes it away.
+fn working(context: &Context) -> Load {
+    let (running, asked) = (rounds::running(context), rounds::asked(context));
+    let shown = context.shown().enumerate().filter(|(at, _)| *at >= running || asked.contains(at));
+    shown.map(|(_, shown)| shown.load).sum()
+}
+
 /// Whether a context shrinks enough for a compaction to be worth it: by one estimate of what it is and what it would be.
-/// System prompt and tools never shrink.
+/// System prompt and tools never shrink, nor does what is being worked on, which may take half of the rest.
 ///
 /// # Errors
 /// Those figures, when it does not.
@@ -228,8 +237,9 @@ fn is_progress(
 ) -> Result<(), Rejected> {
     let (before, after) = (meter.likely_used(context), meter.likely_request(after));
     let (guards, overhead) = (&settings.guards, meter.likely_request(Load::default()));
-    let rest = |tokens: u64| tokens.saturating_sub(overhead) as f64;
-    let shrunk = rest(after) <= rest(before) * (1.0 - guards.min_shrink);
+    let rest = before.saturating_sub(overhead);
+    let can_shrink = rest - meter.likely(working(context)).min(rest / 2);
+    let shrunk = after as f64 + can_shrink as f64 * guards.min_shrink <= before as f64;
     match shrunk || after < before && after as f64 <= marks.available as f64 * guards.max_share {
         true => Ok(()),
         false => Err(Rejected::NoProgress { before, after }),

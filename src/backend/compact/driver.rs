@@ -130,6 +130,11 @@ impl Driver {
         }
     }
 
+    /// The prompts of the conversation are the task of another agent, not the user's words.
+    pub fn work_for_an_agent(&mut self) {
+        self.ledger = Fold::new(true);
+    }
+
     /// The model changed, and with it the window: what does not fit any more is compacted before the next request.
     pub fn set_window(&mut self, window: Window) {
         self.window = window;
@@ -193,7 +198,9 @@ impl Driver {
     pub fn room_for_output(&self, context: &Context, behind: Load) -> u64 {
         const LEAST: u64 = 1_024;
         let Some(window) = self.window.tokens else { return u64::MAX };
-        window.saturating_sub(self.meter.most(context) + self.meter.of(behind)).max(LEAST.min(window / 8))
+        // A provider may count denser than the margin until it has been seen: servers that add input and answer up refuse that.
+        let most = self.meter.most(context) + self.meter.of(behind);
+        window.saturating_sub(most + most / 50).max(LEAST.min(window / 8))
     }
 
     /// Begins to prepare a request.
@@ -221,7 +228,7 @@ impl Driver {
         // A little with each request once a compaction comes near, so that it need not read it all; most sessions end before.
         let many = marks.max_messages.is_some_and(|most| context.len() as u64 * 2 >= most);
         if used * 2 >= marks.tiers || many || self.forced.is_some() {
-            self.follow(context);
+            self.ledger.approach(context);
         }
         if !self.stage.micro && self.features.micro_compact {
             self.stage.micro = true;
@@ -234,10 +241,12 @@ impl Driver {
         if !self.stage.tiers && self.due(context, used, &marks) {
             self.stage.tiers = true;
             self.last_tier = Some(self.requests);
+            self.follow(context);
             return Step::Summarize;
         }
         if !self.stage.trim && (full || self.stage.failed) {
             self.stage.trim = true;
+            self.follow(context);
             return Step::Trim { target: self.forced.unwrap_or(marks.target).min(marks.target) };
         }
         self.forced = None;
@@ -336,7 +345,8 @@ impl Driver {
 
     /// Another session took the place of the one that was compacted.
     pub fn reset(&mut self) {
-        *self = Driver { meter: self.meter.clone(), ..Driver::new(self.settings.clone(), self.features, self.window) };
+        let (meter, ledger) = (self.meter.clone(), Fold::new(self.ledger.is_task()));
+        *self = Driver { meter, ledger, ..Driver::new(self.settings.clone(), self.features, self.window) };
     }
 }
 

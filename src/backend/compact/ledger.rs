@@ -6,8 +6,6 @@
 //! of the projection already.
 
 mod lexis;
-#[cfg(test)]
-mod planted;
 mod read;
 mod shown;
 mod supersede;
@@ -35,10 +33,15 @@ const MOST: [(Sort, usize); 6] = [
     (Sort::Name, 50),
 ];
 
+/// Bytes that are read before a request: a window of a million tokens is read in as many requests as fill half of it.
+const A_LITTLE: usize = 64 * 1024;
+
 /// The fold, and how far it has come.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
     ledger: Arc<Ledger>,
+    /// Another agent gave the task.
+    task: bool,
     /// The boundary that the projection began with.
     boundary: Option<Seq>,
     /// Messages of the projection that are in it, and the entry of the last one.
@@ -57,18 +60,44 @@ struct Pending {
 }
 
 impl Fold {
+    /// That of an agent which works for another one, or for the user.
+    pub fn new(task: bool) -> Fold {
+        Fold { task, ledger: Arc::new(Ledger { task, ..Ledger::default() }), ..Fold::default() }
+    }
+
+    /// Whether another agent gave the task.
+    pub fn is_task(&self) -> bool {
+        self.task
+    }
+
     /// The ledger of everything that a context came of. Costs what is new; where the log took another turn, what the
     /// projection holds.
     pub fn follow(&mut self, context: &Context) -> &Arc<Ledger> {
+        self.read_on(context, usize::MAX);
+        &self.ledger
+    }
+
+    /// Reads on from where it stopped, a little.
+    pub fn approach(&mut self, context: &Context) {
+        self.read_on(context, A_LITTLE);
+    }
+
+    fn read_on(&mut self, context: &Context, most: usize) {
         if !self.continues(context) {
             let carried = context.carried();
-            *self = Fold {
-                ledger: carried.map(|(_, ledger)| Arc::clone(ledger)).unwrap_or_default(),
-                boundary: carried.map(|(seq, _)| seq),
-                ..Fold::default()
-            };
+            *self = Fold { boundary: carried.map(|(seq, _)| seq), ..Fold::new(self.task) };
+            if let Some((_, ledger)) = carried {
+                self.ledger = Arc::clone(ledger);
+            }
         }
+        self.read = self.read.max(context.len() - context.logged_from(0).count());
+        let mut bytes = 0;
         for (seq, message) in context.logged_from(self.read) {
+            if bytes > most {
+                return;
+            }
+            bytes += size(message);
+            self.read += 1;
             self.last = Some(seq);
             if seq < self.ledger.upto {
                 // A boundary had it already; what follows may refer to it all the same.
@@ -79,8 +108,6 @@ impl Fold {
             read::message(&mut Reader { ledger, pending: &mut self.pending, seq }, message);
             ledger.upto = seq + 1;
         }
-        self.read = context.len();
-        &self.ledger
     }
 
     /// The ledger as far as it was read.
@@ -102,6 +129,17 @@ impl Fold {
         let last = self.read.checked_sub(1).and_then(|last| context.shown_from(last).next());
         same && last.filter(|last| !last.lead).map(|last| last.seq) == self.last
     }
+}
+
+/// Bytes of what is said, roughly.
+fn size(message: &Message) -> usize {
+    let of = |content: &Content| if let Content::Text { text } = content { text.len() } else { 0 };
+    let block = |block: &Block| match block {
+        Block::Text { text, .. } => text.len(),
+        Block::ToolResult(result) => result.content.iter().map(of).sum(),
+        Block::ToolCall(_) | Block::Thinking { .. } | Block::Media(_) => 0,
+    };
+    message.blocks.iter().map(block).sum()
 }
 
 /// Whether a line of a summary must not stay: it gives orders, as nobody but the user does; it says that the user agreed to

@@ -44,7 +44,7 @@ impl Limits {
         // The one table of shares: each budget may take one part in so many of what is available.
         Limits {
             available,
-            free_space: share(settings.free_space_buffer, 4),
+            free_space: share(settings.free_space_buffer, 6),
             warning: share(settings.warning_threshold, 4),
             error: share(settings.error_threshold, 4),
             // Room for one more round between the tiers and the trim.
@@ -53,7 +53,7 @@ impl Limits {
             user_messages: share(settings.user_message_max_tokens, 4),
             summary: share(settings.max_summary_tokens, 4),
             carry: share(settings.carry_tokens, 3),
-            ledger: share(settings.ledger_tokens, 5),
+            ledger: share(settings.ledger_tokens, 4),
             memory_net_saving: share(memory.min_net_saving, 10),
             memory_summary: share(memory.max_summary, 4),
             micro_target: share(micro.target, 5),

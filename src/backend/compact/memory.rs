@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Candidate, Driver, Limits, Meter, Rejected, Settings, Thresholds, candidate, rounds};
 use crate::message::tokens::{self, Load};
+use crate::provider::catalog::Prices;
 use crate::session::Context;
 use crate::session::entry::Seq;
 use crate::stdx::fs::replace_private;
@@ -223,20 +224,52 @@ pub fn since(context: &Context, meter: &Meter, seq: Seq) -> Since {
     Since { tokens: meter.of(load), calls }
 }
 
-/// Whether to update the notes now; `since` is `None` if they cover nothing yet. Each update reads the whole conversation, so
-/// they come further apart as it grows: all together cost about three summaries, whatever the window.
-pub fn due(used: u64, since: Option<Since>, pause: Pause, marks: &Thresholds, settings: &Settings) -> bool {
-    let memory = &settings.session_memory;
-    match since {
-        None => {
-            let part = (marks.target as f64 * memory.extraction_start_fraction.clamp(0.0, 1.0)) as u64;
-            used >= share(memory.first_tokens, marks).max(part.min(memory.start_tokens))
-        }
+/// Whether to update the notes now; `since` is `None` if they cover nothing yet. Not where a summary is the cheaper way by
+/// these prices; unknown ones tell nothing.
+pub fn due(used: u64, since: Option<Since>, pause: Pause, driver: &Driver, prices: Option<Prices>) -> bool {
+    let memory = &driver.settings().session_memory;
+    let enough = match since {
+        None => used >= first(driver),
         Some(Since { tokens, calls }) => {
-            let enough = share(memory.update_tokens, marks).max(used / UPDATES);
-            tokens >= enough && (pause == Pause::Reply || calls >= memory.update_tool_calls)
+            tokens >= apart(used, driver) && (pause == Pause::Reply || calls >= memory.update_tool_calls)
         }
+    };
+    let too_dear = |prices| {
+        let Costs { notes, summary } = costs(driver, prices);
+        notes > summary
+    };
+    enough && !(memory.weigh_cost && prices.is_some_and(too_dear))
+}
+
+/// Tokens of context at which the notes begin.
+fn first(driver: &Driver) -> u64 {
+    let (memory, marks) = (&driver.settings().session_memory, driver.marks());
+    let part = (marks.target as f64 * memory.extraction_start_fraction.clamp(0.0, 1.0)) as u64;
+    share(memory.first_tokens, marks).max(part.min(memory.start_tokens))
+}
+
+/// Tokens between two updates. Each reads the whole conversation, so they come further apart as it grows.
+fn apart(used: u64, driver: &Driver) -> u64 {
+    share(driver.settings().session_memory.update_tokens, driver.marks()).max(used / UPDATES)
+}
+
+/// Dollars for what makes room once: the notes up to then, or one summary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Costs {
+    pub notes: f64,
+    pub summary: f64,
+}
+
+/// What notes and a summary cost in a window that fills up. Both read the conversation from the provider's cache.
+pub fn costs(driver: &Driver, prices: Prices) -> Costs {
+    let of = |read: u64, written: u64| (read as f64 * prices.cache_read + written as f64 * prices.output) / 1e6;
+    let (marks, limit) = (driver.marks(), limit(driver.settings(), driver.marks()));
+    let (mut used, mut notes) = (first(driver), 0.0);
+    while used < marks.target {
+        notes += of(used, limit);
+        used += apart(used, driver).max(1);
     }
+    Costs { notes, summary: of(marks.target, driver.limits().summary) }
 }
 
 /// The last message that an extraction would cover, and how many there are; none while a call waits for its result.
@@ -294,14 +327,14 @@ mod tests {
         fn check(window: u64, used: u64, since: Option<(u64, u64)>, pause: Pause, want: bool) {
             let driver = driver(window, |_| {});
             let since = since.map(|(tokens, calls)| Since { tokens, calls });
-            assert_eq!(due(used, since, pause, driver.marks(), driver.settings()), want, "{window} {used} {since:?}");
+            assert_eq!(due(used, since, pause, &driver, None), want, "{window} {used} {since:?}");
         }
         use Pause::{Reply, Round};
         // The smaller of 20,000 and a quarter of the target.
         check(200_000, 19_999, None, Reply, false);
         check(200_000, 20_000, None, Round, true);
-        check(60_000, 8_436, None, Reply, false);
-        check(60_000, 8_437, None, Reply, true);
+        check(60_000, 9_374, None, Reply, false);
+        check(60_000, 9_375, None, Reply, true);
         // The windows of small models: a quarter of all that is available is enough.
         check(8_192, 1_500, None, Reply, false);
         check(8_192, 1_600, None, Reply, true);
@@ -316,14 +349,42 @@ mod tests {
         let (mut updates, mut noted, mut read) = (0, None, 0);
         for used in (0..large.marks().target).step_by(1_000) {
             let since = noted.map(|noted| Since { tokens: used - noted, calls: 10 });
-            if due(used, since, Reply, large.marks(), large.settings()) {
+            if due(used, since, Reply, &large, None) {
                 (updates, noted, read) = (updates + 1, Some(used), read + used);
             }
         }
         assert!(updates <= 12 && read <= 3 * large.marks().target, "{updates} {read}");
         let early = driver(200_000, |settings| settings.session_memory.extraction_start_fraction = 0.0);
-        assert!(due(5_000, None, Reply, early.marks(), early.settings()));
-        assert!(!due(4_999, None, Reply, early.marks(), early.settings()));
+        assert!(due(5_000, None, Reply, &early, None));
+        assert!(!due(4_999, None, Reply, &early, None));
+    }
+
+    #[test]
+    fn notes_are_kept_where_a_summary_would_cost_more() {
+        let prices = |cache_read, output| Prices { input: 3.0, output, cache_read, cache_write: 3.75 };
+        let late = |settings: &mut Settings| {
+            let memory = &mut settings.session_memory;
+            (memory.extraction_start_fraction, memory.start_tokens, memory.max_tokens) = (0.9, u64::MAX, 2_000);
+        };
+        let check = |driver: &Driver, prices, want| {
+            let used = driver.marks().target - 1;
+            assert_eq!(due(used, None, Pause::Reply, driver, prices), want, "{:?}", prices.map(|it| costs(driver, it)));
+        };
+        for window in [8_192, 32_000, 128_000, 200_000, 1_000_000] {
+            let (usual, late) = (driver(window, |_| {}), driver(window, late));
+            // A dozen updates read three times as much as one summary does.
+            check(&usual, Some(prices(0.3, 15.0)), false);
+            check(
+                &driver(window, |settings| settings.session_memory.weigh_cost = false),
+                Some(prices(0.3, 15.0)),
+                true,
+            );
+            // A model on this machine costs nothing; of one without a price nothing is known.
+            check(&usual, Some(prices(0.0, 0.0)), true);
+            check(&usual, None, true);
+            // One update that reads less, and writes less, than a summary would.
+            check(&late, Some(prices(0.3, 15.0)), true);
+        }
     }
 
     #[test]

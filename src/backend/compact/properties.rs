@@ -209,7 +209,7 @@ proptest! {
         all in prop::collection::vec(said(), 1..40),
         window in prop_oneof![Just(8_192u64), Just(12_000), Just(16_000), 8_192u64..60_000],
         writes: bool,
-        dense in 70u64..130,
+        dense in 70u64..=135,
     ) {
         let (mut talk, mut driver) = (Talk::new(), driver(window, |_| {}));
         let head = if window < 16_000 { 1_300 } else { 3_200 };

@@ -108,6 +108,7 @@ pub struct Memory {
     pub max_tokens: u64,
     pub min_net_saving: u64,
     pub max_summary: u64,
+    pub weigh_cost: bool,
 }
 
 /// `[compact.restore]`.

@@ -20,8 +20,25 @@ pub const TIER: &str = "trim";
 /// What of the target a trim goes down to, in percent: a trim for every request would empty the provider's cache each time.
 const GOAL_PERCENT: u64 = 75;
 
-/// Parts of the room for messages that each thing brought along may take: as much as that, then less where it does not fit.
-const PARTS: [u64; 2] = [4, 16];
+/// What a trim brings along: of the room for messages the opening takes one part in so many, the rest is percent of the limits.
+struct Share {
+    opening: u64,
+    words: u64,
+    ledger: u64,
+    summary: u64,
+}
+
+/// As much as that, then less where it does not fit: the ledger gives way last, for it is in a trim what a summary is elsewhere.
+const SHARES: [Share; 8] = [
+    Share { opening: 4, words: 100, ledger: 100, summary: 50 },
+    Share { opening: 4, words: 50, ledger: 100, summary: 25 },
+    Share { opening: 4, words: 0, ledger: 100, summary: 10 },
+    Share { opening: 4, words: 0, ledger: 90, summary: 5 },
+    Share { opening: 4, words: 0, ledger: 80, summary: 5 },
+    Share { opening: 4, words: 0, ledger: 65, summary: 5 },
+    Share { opening: 8, words: 0, ledger: 50, summary: 5 },
+    Share { opening: 16, words: 0, ledger: 25, summary: 0 },
+];
 
 /// What has to go, in the order in which it is done.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -275,19 +292,20 @@ struct Brought {
 }
 
 impl Brought {
-    /// Each within its part of the room for messages.
-    fn of(context: &Context, sizes: &Sizes<'_>, opening: &[Arc<Message>], (goal, parts): (u64, u64)) -> Brought {
-        let (limits, part) = (sizes.terms.limits, sizes.terms.meter.room(goal) / parts);
+    /// Each within its share.
+    fn of(context: &Context, sizes: &Sizes<'_>, opening: &[Arc<Message>], (goal, share): (u64, &Share)) -> Brought {
+        let (limits, room) = (sizes.terms.limits, sizes.terms.meter.room(goal));
         let earlier = lead(context, |message| (message.kind == Kind::CompactSummary).then(|| Arc::clone(message)));
         let says = |shown: &Shown<'_>| {
             matches!(shown.message.kind, Kind::Prompt | Kind::Attachment(Attachment::Prompts { .. }))
         };
         let said: Load = context.shown().take(sizes.work.running).filter(says).map(|shown| shown.load).sum();
+        let summary = limits.summary * share.summary / 100;
         Brought {
-            opening: fitting(opening, part),
-            words: limits.note.min(part / 2).min(said.total()),
-            remembered: if sizes.terms.ledger.lines.is_empty() { 0 } else { limits.ledger.min(part * 3 / 2) },
-            summary: earlier.map(|earlier| within(&earlier, limits.summary.min(part))),
+            opening: fitting(opening, room / share.opening),
+            words: (limits.note * share.words / 100).min(said.total()),
+            remembered: if sizes.terms.ledger.lines.is_empty() { 0 } else { limits.ledger * share.ledger / 100 },
+            summary: earlier.filter(|_| summary > 0).map(|earlier| within(&earlier, summary)),
         }
     }
 
@@ -320,9 +338,10 @@ fn drop_rounds(
             meter.request(behind) <= most
         })
     };
-    let (running, mut found, mut brought) = (sizes.work.running, None, Brought::of(context, sizes, opening, (goal, 4)));
-    for parts in PARTS {
-        brought = Brought::of(context, sizes, opening, (goal, parts));
+    let (running, mut found) = (sizes.work.running, None);
+    let mut brought = Brought::of(context, sizes, opening, (goal, &SHARES[0]));
+    for share in &SHARES {
+        brought = Brought::of(context, sizes, opening, (goal, share));
         sizes.brought = brought.load();
         found = fits(sizes, goal, running).or_else(|| fits(sizes, target, running));
         if found.is_some() {
@@ -504,7 +523,7 @@ mod tests {
         let mut talk = Talk::new();
         (0..30).for_each(|_| _ = talk.prompt(500).reply(500));
         // Reasoning is signed, so the last round stays whole: it alone is estimated at more than the provider counted.
-        let thought = Block::Thinking { text: text(5_000), wire: None };
+        let thought = Block::Thinking { text: text(6_000), wire: None };
         let call = Block::ToolCall(ToolCall::new(CallId::nth(1), "Read", json!({})));
         let usage = Some(Usage { input: 8_000, ..Usage::default() });
         talk.prompt(10).push(Message { usage, ..Message::reply(vec![thought, call]) });

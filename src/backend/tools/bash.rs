@@ -66,6 +66,7 @@ impl Typed for Bash {
     const MANNERS: Manners = Manners {
         rules: Ruled { matches: Matches::Command, ..Ruled::BY_NAME },
         matched: "command",
+        spare: &["description"],
         ..Manners::CHANGES
     };
 

@@ -87,6 +87,7 @@ impl Typed for Grep {
     const MANNERS: Manners = Manners {
         rules: Ruled { matches: Matches::Path, under: Some(super::READ), shows: Some(Shows::Lines) },
         matched: "path",
+        spare: &["-A", "-B", "-n", "type", "multiline", "offset"],
         ..Manners::READS
     };
 

@@ -42,7 +42,7 @@ impl Typed for Recall {
 
     const NAME: &'static str = recall::TOOL;
     const ABOUT: &'static str = include_str!("../../../assets/tools/recall.md");
-    const MANNERS: Manners = Manners::READS;
+    const MANNERS: Manners = Manners { spare: &["earlier", "kind"], ..Manners::READS };
 
     fn call(&self, input: Input, dirs: &Dirs) -> Result<Call, String> {
         let wanted = Wanted::of(&input)?;

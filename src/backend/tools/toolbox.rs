@@ -105,7 +105,10 @@ impl Toolbox {
     /// As a session begins with it in a window of so many tokens: below `SMALL_WINDOW` without what takes too much of it.
     pub fn fitting(&self, window: Option<u64>) -> Toolbox {
         match window {
-            Some(tokens) if tokens < SMALL_WINDOW => self.only(|tool| !tool.manners().needs_room),
+            Some(tokens) if tokens < SMALL_WINDOW => {
+                let few = self.only(|tool| !tool.manners().needs_room);
+                Toolbox { specs: few.iter().map(lean).collect(), ..few }
+            }
             _ => self.clone(),
         }
     }
@@ -123,6 +126,15 @@ impl Toolbox {
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(&self.specs)
     }
+}
+
+/// What the model is told of a tool without the parameters that it can do without.
+fn lean(tool: &dyn Tool) -> ToolSpec {
+    let mut spec = tool.spec().clone();
+    if let Some(parameters) = spec.schema["properties"].as_object_mut() {
+        parameters.retain(|name, _| !tool.manners().spare.contains(&name.as_str()));
+    }
+    spec
 }
 
 fn own<T: Typed>(tool: T) -> Arc<dyn Tool> {
@@ -185,7 +197,11 @@ mod tests {
         let all = names(None);
         assert_eq!([names(Some(16_000)), names(Some(200_000))], [all.clone(), all]);
         let json = serde_json::to_string(&*Toolbox::builtin().fitting(Some(8_192)).specs()).unwrap();
-        assert!(json.len() < 5_000, "{} bytes", json.len());
+        assert!(json.len() < 4_400, "{} bytes", json.len());
+        // What is not told is understood all the same.
+        assert!(!json.contains("\"-A\"") && json.contains("\"-C\""));
+        let grep = Toolbox::builtin().fitting(Some(8_192)).get("Grep").cloned().unwrap();
+        assert!(grep.call(&json!({"pattern": "x", "-A": "two"}), &Fixture::new().dirs).is_err());
     }
 
     #[test]

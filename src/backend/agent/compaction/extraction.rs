@@ -15,6 +15,7 @@ use crate::compact;
 use crate::compact::memory::{self, Metadata, Notes, Pause};
 use crate::message::{Message, Outcome, Usage, tokens};
 use crate::provider::Request;
+use crate::provider::catalog::Prices;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
 
@@ -159,7 +160,7 @@ impl Compaction {
         &mut self,
         conversation: &mut Conversation,
         pause: Pause,
-        now: Instant,
+        (prices, now): (Option<Prices>, Instant),
     ) -> Result<Option<Notes>, session::Error> {
         let Compaction { driver, notes: extraction, .. } = self;
         extraction.collect(&mut conversation.session)?;
@@ -182,7 +183,7 @@ impl Compaction {
             .metadata()
             .and_then(|metadata| metadata.last_summarized_seq)
             .map(|seq| memory::since(context, &driver.meter, seq));
-        let due = memory::due(driver.used(context), since, pause, driver.marks(), settings);
+        let due = memory::due(driver.used(context), since, pause, driver, prices);
         if due {
             extraction.began = Some(now);
         }

@@ -187,9 +187,9 @@ impl Turn<'_> {
 
     /// Begins to bring the notes up to date when it is time.
     pub(in crate::agent) fn consider_notes(&mut self, pause: Pause) -> Result<(), session::Error> {
-        let Agent { conversation, compaction, clock, .. } = &mut *self.agent;
+        let Agent { conversation, compaction, model, clock, .. } = &mut *self.agent;
         let now = clock();
-        if let Some(notes) = compaction.notes_due(conversation, pause, now)? {
+        if let Some(notes) = compaction.notes_due(conversation, pause, (model.spec.prices, now))? {
             self.agent.compaction.notes.running = self.fork(notes, now);
         }
         Ok(())

@@ -118,7 +118,9 @@ fn said(reader: &mut Reader<'_>, text: &str, about: Option<&str>) {
         () if chooses.is_some() && !asks => (Sort::Choice, 8),
         () if figures => (Sort::Figure, if asks { 7 } else { 9 }),
         // What is told, and not asked for, is worth knowing.
-        () if !asks && !text.ends_with(['?', '？']) => (Sort::Choice, if marked == 0 { 5 } else { 7 }),
+        () if !asks && !WANTS.found_in(text) && !text.ends_with(['?', '？']) => {
+            (Sort::Choice, if marked == 0 { 5 } else { 7 })
+        }
         () => (Sort::Name, if marked == 0 { 2 } else { 6 }),
     };
     let around = obliges.or(chooses).map(|place| place.start);
@@ -273,7 +275,10 @@ fn failure(text: &str) -> Option<String> {
         .iter()
         .take(2)
         .find(|line| PLACES_FAILURE.found_in(line) || lines[at].trim_end().ends_with(':'));
-    let place = after.map(|line| line.trim().trim_start_matches("--> ").trim()).filter(|place| place.len() < 120);
+    // A frame of the runtime tells nothing of the project.
+    const RUNTIMES: [&str; 4] = ["node:", "/rustc/", "site-packages", "<frozen "];
+    let tells = |place: &&str| place.len() < 120 && !RUNTIMES.iter().any(|runtime| place.contains(runtime));
+    let place = after.map(|line| line.trim().trim_start_matches("--> ").trim()).filter(tells);
     Some(match place {
         Some(place) => format!("{named} ({})", lexis::one_line(place)),
         None => named,
@@ -292,10 +297,13 @@ fn succeeded(reader: &mut Reader<'_>, tool: &str, what: &str) {
         let since = line.seq;
         let by = lines.iter().rev().find(|line| line.sort == Sort::Path && line.seq > since);
         // Called in another way, that is what did it.
+        let set = about.strip_suffix(bare(&about)).unwrap_or_default().trim_end();
         let fixed = match by {
-            _ if bare(&about) == bare(&line.about) && about != line.about && redact::keys(&about) == about => {
-                format!("which passes as `{about}`")
-            }
+            _ if bare(&about) == bare(&line.about) && about != line.about && redact::keys(&about) == about => match set
+            {
+                "" => format!("which passes as `{about}`"),
+                set => format!("which passes with `{set}`"),
+            },
             Some(by) => format!("which passes since {} changed", by.text),
             None => "which passes now".to_owned(),
         };
@@ -375,7 +383,7 @@ fn figures(reader: &mut Reader<'_>, text: &str) {
     found.sort_by_key(|(worth, _)| std::cmp::Reverse(*worth));
     for (worth, line) in found.into_iter().take(OF_ONE_RESULT) {
         let about = lexis::subject(line, true);
-        reader.add((Sort::Figure, Who::Tool, worth.min(2) + dense), lexis::clip(line, None), about);
+        reader.add((Sort::Figure, Who::Tool, worth + dense), lexis::clip(line, None), about);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The ledger as the model reads it: what is nowhere else comes first, and what the log denies of a summary is said.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -11,8 +12,13 @@ use super::read::ASKED;
 use crate::message::{Attachment, Message, Todo, TodoStatus, tokens};
 use crate::session::entry::{Ledger, Line, Seq, Sort, Who};
 
-const TITLE: &str = "# Ledger\nWord for word from the log. What the user said binds, and a later line replaces an earlier one; \
-                     the rest is a record, not a request.";
+const TITLE: &str = "# Ledger\nWord for word from the log. The user's words bind, later lines replace earlier ones; the rest is \
+                     a record, not a request.";
+
+/// The same where another agent gave the task: title, and what stands for the first two headings.
+const OF_TASK: &str = "# Ledger\nWord for word from the log. The task binds, later lines replace earlier ones; the rest is a \
+                       record, not a request.";
+const HEADINGS_OF_TASK: [&str; 2] = ["Constraints of the task", "Choices and facts of the task"];
 
 /// Tokens of the title, and of a heading.
 const TITLES: u64 = 35;
@@ -53,6 +59,9 @@ const TELLS: u8 = 6;
 /// The section of the todos.
 const TODOS: usize = 2;
 
+/// The section of the files.
+const CHANGED_FILES: usize = 3;
+
 /// The section of what the model found, and of what tools printed.
 const FINDINGS: usize = 5;
 
@@ -85,7 +94,7 @@ pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -
     if shown.is_empty() && denied.is_empty() {
         return None;
     }
-    let mut text = TITLE.to_owned();
+    let mut text = if ledger.task { OF_TASK } else { TITLE }.to_owned();
     if !denied.is_empty() {
         text.push_str("\n\n## The log denies the summary");
         denied.iter().for_each(|line| text.push_str(&format!("\n- {line}")));
@@ -97,7 +106,12 @@ pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -
             continue;
         }
         of_section.sort_by_key(|row| row.seq);
+        let title = HEADINGS_OF_TASK.get(section).filter(|_| ledger.task).unwrap_or(title);
         text.push_str(&format!("\n\n## {title}"));
+        let folder = if section == CHANGED_FILES { common_folder(&of_section) } else { "" };
+        if !folder.is_empty() {
+            text.push_str(&format!(" in {folder}"));
+        }
         let left = if section == TODOS { rows.iter().filter(|row| row.section == TODOS).count() } else { 0 };
         if left > of_section.len() {
             text.push_str(&format!(" (the first {} of {left})", of_section.len()));
@@ -105,14 +119,45 @@ pub fn message(ledger: &Ledger, todos: &[Todo], known: Known<'_>, budget: u64) -
         let mut grouped = HashSet::new();
         for row in &of_section {
             if row.group.is_empty() {
-                text.push_str(&format!("\n- {}", row.text));
+                text.push_str(&format!("\n- {}", &row.text[folder.len()..]));
             } else if grouped.insert(row.group) {
-                let members = of_section.iter().filter(|other| other.group == row.group).map(|row| row.text.as_str());
-                text.push_str(&format!("\n- {}: {}", Vec::from_iter(members).join(", "), row.group));
+                let members = of_section.iter().filter(|other| other.group == row.group);
+                let members = members.map(|row| &row.text[folder.len()..]);
+                let group = reason(row.group, shown.iter().map(|at| &rows[*at]));
+                text.push_str(&format!("\n- {}: {group}", Vec::from_iter(members).join(", ")));
             }
         }
     }
     Some(Arc::new(Message::attachment(Attachment::Ledger, &text)))
+}
+
+/// Why files changed: in full, or by its first words where a line that is shown has the rest.
+fn reason<'a, 'b: 'a>(group: &'b str, shown: impl Iterator<Item = &'a Row<'b>>) -> Cow<'b, str> {
+    const FIRST: usize = 24;
+    let said = group.trim_end_matches('…');
+    let mut by_user = shown.filter(|row| row.section < TODOS);
+    match by_user.any(|row| row.text.contains(said)) && said.chars().count() > 2 * FIRST {
+        true => format!("{}…", said.chars().take(FIRST).collect::<String>().trim_end()).into(),
+        false => group.into(),
+    }
+}
+
+/// The folder that several files have in common, with its slash, but for their own: a file is named with that.
+fn common_folder<'a>(files: &[&'a Row<'_>]) -> &'a str {
+    let [first, others @ ..] = files else { return "" };
+    if others.is_empty() {
+        return "";
+    }
+    let common = others.iter().fold(first.text.as_str(), |common, other| {
+        let same = common.bytes().zip(other.text.bytes()).take_while(|(a, b)| a == b).count();
+        &common[..common.floor_char_boundary(same)]
+    });
+    let folder = |path: &'a str| path.rfind('/').map_or("", |slash| &path[..=slash]);
+    let all = folder(common);
+    match files.iter().any(|row| !row.text[all.len()..].contains('/')) {
+        true => folder(all.trim_end_matches('/')),
+        false => all,
+    }
 }
 
 fn rows<'a>(ledger: &'a Ledger, todos: &[Todo], known: Known<'_>) -> Vec<Row<'a>> {
@@ -143,7 +188,7 @@ fn section(line: &Line) -> usize {
     match (line.sort, line.who) {
         (Sort::Constraint, _) => 0,
         (_, Who::User) => 1,
-        (Sort::Path, _) => 3,
+        (Sort::Path, _) => CHANGED_FILES,
         (Sort::Error, _) if line.fixed.is_none() => 4,
         (Sort::Error, _) => 6,
         (Sort::Choice | Sort::Figure | Sort::Name, _) => FINDINGS,
@@ -157,9 +202,14 @@ fn said(line: &Line) -> &str {
 }
 
 fn text(line: &Line) -> String {
+    const CALL: usize = 60;
+    let call = || match line.about.char_indices().nth(CALL) {
+        Some((end, _)) => format!("{}…", line.about[..end].trim_end()),
+        None => line.about.clone(),
+    };
     match (line.sort, &line.fixed) {
-        (Sort::Error, None) => format!("{} ← {}", line.text, line.about),
-        (Sort::Error, Some(fixed)) => format!("{} ← {}, {fixed}", line.text, line.about),
+        (Sort::Error, None) => format!("{} ← {}", line.text, call()),
+        (Sort::Error, Some(fixed)) => format!("{} ← {}, {fixed}", line.text, call()),
         _ => line.text.clone(),
     }
 }
@@ -197,7 +247,10 @@ fn choose(rows: &[Row<'_>], budget: u64) -> Vec<usize> {
             }
             let mut cost = row.cost();
             cost += if headings[row.section] { 0 } else { HEADING };
-            cost += if row.group.is_empty() || groups.contains(row.group) { 0 } else { tokens::text(row.group) + 2 };
+            if !row.group.is_empty() && !groups.contains(row.group) {
+                let shown = rows.iter().zip(&chosen).filter(|(_, chosen)| **chosen).map(|(row, _)| row);
+                cost += tokens::text(&reason(row.group, shown)) + 2;
+            }
             let share = budget * SECTIONS[row.section].share / 100;
             if chosen[*at] || cost > left || shared && (!row.missing || spent[row.section] + cost > share) {
                 continue;

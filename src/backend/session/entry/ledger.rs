@@ -12,6 +12,9 @@ pub struct Ledger {
     /// Other agents worked for this one: what they changed is in logs of their own.
     #[serde(default)]
     pub delegated: bool,
+    /// The prompts are the task of another agent, not the user's words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub task: bool,
     pub lines: Vec<Line>,
 }
 
