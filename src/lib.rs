@@ -5,4 +5,4 @@ pub mod headless;
 pub mod tui;
 
 pub use backend::{agent, compact, config, engine, protocol, report, session, tools};
-pub use leaves::{commands, hooks, message, permission, provider, stdx, thinking};
+pub use leaves::{commands, hooks, message, permission, provider, sandbox, stdx, thinking};

@@ -5,5 +5,6 @@ pub mod hooks;
 pub mod message;
 pub mod permission;
 pub mod provider;
+pub mod sandbox;
 pub mod stdx;
 pub mod thinking;

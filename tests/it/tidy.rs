@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 /// A longer path stands for itself: the entry types are data that the protocol speaks of, below the session that writes them.
 const LEVELS: &[(&str, u32)] = &[
     ("stdx", 0),
+    ("sandbox", 5),
     ("message", 10),
     ("thinking", 15),
     ("provider", 20),

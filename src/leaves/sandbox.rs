@@ -1,0 +1,125 @@
+//! What the kernel lets a command do: levels, policies, and what the command did. Plain data here; below it the helper that
+//! puts a policy into force and ends with its command.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// How far this machine can confine a command, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing confines it: what it may do rests on what its text says.
+    None,
+    /// Landlock and seccomp on Linux, Seatbelt on macOS: files, network, signals.
+    Kernel,
+    /// As `Kernel`, in mount and network namespaces of its own: protected files inside writable folders, too.
+    Mount,
+}
+
+/// What one command may reach. The helper is given it on a descriptor, never in its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    pub reads: Reads,
+    /// Folders, and single files, that it may change; everything below them.
+    pub writes: Vec<PathBuf>,
+    /// Paths below `writes` that stay as they are: denied at level mount, answered with an error and reported at level kernel.
+    pub protected: Vec<PathBuf>,
+    pub network: Network,
+    /// Saves what the command changes before it changes it.
+    pub record: Option<Record>,
+}
+
+/// What a command may read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reads {
+    /// Everything that the user may, but for these.
+    AllBut(Vec<PathBuf>),
+    /// The system's program folders, and these.
+    Only(Vec<PathBuf>),
+}
+
+/// What a command may connect to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    Closed,
+    /// TCP to our own proxy on loopback, which lets through what was granted.
+    Proxy {
+        port: u16,
+    },
+    Open,
+}
+
+/// Where what a command changes is saved, so that it can be undone exactly.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// A folder of the session, on the file system of the workspace if possible: victims are linked into it.
+    pub store: PathBuf,
+    /// Largest file that is copied, in bytes.
+    pub largest: u64,
+    /// Most bytes that one command may have copied.
+    pub budget: u64,
+    /// Nothing below these is recorded: scratch folders, /proc, /dev, the store itself.
+    pub skip: Vec<PathBuf>,
+}
+
+/// One thing that a command did, or was kept from doing, in the order in which it came first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "effect")]
+pub enum Effect {
+    /// A path was touched for the first time: what was there before.
+    Touched {
+        path: PathBuf,
+        before: Before,
+    },
+    /// The kernel, or the helper, refused.
+    Denied {
+        what: Denied,
+    },
+    Connected {
+        host: String,
+    },
+}
+
+/// What was at a path before the command changed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "was")]
+pub enum Before {
+    Absent,
+    File {
+        mode: u32,
+        size: u64,
+        saved: Saved,
+    },
+    Link {
+        target: PathBuf,
+    },
+    Folder {
+        mode: u32,
+    },
+    /// A pipe, a socket, a device: nothing that could be saved.
+    Special,
+}
+
+/// Whether the content of a file was saved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Saved {
+    /// Under this name in the store.
+    As(String),
+    /// Why it cannot be restored.
+    Lost(String),
+}
+
+/// What was refused, as a grant would name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Denied {
+    Read(PathBuf),
+    Write(PathBuf),
+    Connect(String),
+    /// A system call, by its name.
+    Call(String),
+}
