@@ -13,6 +13,7 @@ use cocode::engine::check::Check;
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
 use cocode::permission::{Mode, Sandbox, Trust};
+use cocode::sandbox::proxy::client;
 use cocode::session::{self, Overwrite, Session, index};
 use cocode::stdx::ansi::Shown;
 use cocode::stdx::clock::Clocks;
@@ -27,6 +28,9 @@ const MOST_PIPED: u64 = 16 << 20;
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
+    if let Some(code) = connect(std::env::args()) {
+        return code;
+    }
     // SAFETY: nothing has been started yet that could read the environment meanwhile.
     unsafe {
         programs::settle();
@@ -54,6 +58,20 @@ fn main() -> ExitCode {
         }
         None => ExitCode::from(PANICKED),
     }
+}
+
+/// Serves as a `ProxyCommand` where the first argument says so: inside a confined command nothing else can be done.
+fn connect(arguments: impl Iterator<Item = String>) -> Option<ExitCode> {
+    let mut arguments = arguments.skip(1);
+    if arguments.next()? != client::NAME {
+        return None;
+    }
+    let Err(problem) = client::run(arguments, std::env::var(client::VARIABLE).ok()) else {
+        return Some(ExitCode::SUCCESS);
+    };
+    let mut err = Shown::new(io::stderr());
+    let _ = writeln!(err, "error: {problem}").and_then(|()| err.flush());
+    Some(ExitCode::FAILURE)
 }
 
 /// Why the program ends before it does anything.

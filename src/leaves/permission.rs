@@ -32,6 +32,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::proxy::Contact;
 use crate::stdx::links;
 
 pub use bound::Bound;
@@ -149,6 +150,8 @@ pub enum Access {
     Shell { command: CommandLine, cwd: PathBuf },
     /// Fetches from the web.
     Fetch { url: String },
+    /// A command that runs connects somewhere.
+    Connect(Contact),
     /// Asks a search engine.
     WebSearch,
     /// Reads what was said in earlier sessions of the project: `Recall(earlier)`.

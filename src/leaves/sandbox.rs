@@ -1,6 +1,8 @@
 //! What the kernel lets a command do: levels, policies, and what the command did. Plain data here; below it the helper that
 //! puts a policy into force and ends with its command.
 
+pub mod proxy;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};

@@ -9,6 +9,7 @@ pub mod frontmatter;
 pub mod fs;
 pub mod git;
 pub mod hash;
+pub mod host;
 pub mod links;
 pub mod memory;
 pub mod nearest;

@@ -69,6 +69,8 @@ mod kill;
 mod licences;
 /// Memory files of nested folders.
 mod nested_memory;
+/// The proxy of a session: real programs, first contact with a host, what a command may reach.
+mod network;
 /// Session notes, and compaction from them.
 mod notes;
 /// The offline model: first questions, small repairs, the examples of the documentation.

@@ -1,6 +1,6 @@
 //! Asks the web for one page, and never an address that is not meant for the public.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, redirect, retry};
 use url::{Host, Url};
+
+use crate::stdx::host::is_private;
 
 /// Most bytes of one page.
 const PAGE: usize = 10 * 1024 * 1024;
@@ -215,76 +217,5 @@ impl Resolve for Place {
         Box::pin(async move {
             Ok(Box::new(tokio::net::lookup_host((host, 0)).await?.collect::<Vec<_>>().into_iter()) as Addrs)
         })
-    }
-}
-
-/// Whether an address is not one of the public internet.
-fn is_private(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => is_private_v4(ip),
-        IpAddr::V6(ip) => is_private_v6(ip),
-    }
-}
-
-fn is_private_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    ip.is_loopback()
-        || ip.is_private()
-        || ip.is_link_local()
-        || ip.is_multicast()
-        || matches!((a, b, c), (0, ..) | (100, 64..=127, _) | (192, 0, 0) | (198, 18..=19, _) | (240..=255, ..))
-}
-
-fn is_private_v6(ip: Ipv6Addr) -> bool {
-    let [a, b, c, d, e, f, g, h] = ip.segments();
-    let v4 = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_private_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match (a, b) {
-        // Mapped and compatible IPv4; ::1 and :: are among these.
-        (0, 0) if (c, d, e) == (0, 0, 0) => f == 0 || v4(g, h),
-        // Translated IPv4, and 6to4.
-        (0x64, 0xff9b) => c != 0 || v4(g, h),
-        (0x2002, _) => v4(b, c),
-        // Teredo hides an address of its own.
-        (0x2001, 0) => true,
-        // Unique local, link local, site local, multicast.
-        _ => a & 0xfe00 == 0xfc00 || a & 0xff80 == 0xfe80 || a & 0xff00 == 0xff00,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn private_addresses() {
-        for (ip, want) in [
-            ("127.0.0.1", true),
-            ("10.1.2.3", true),
-            ("172.16.0.1", true),
-            ("172.32.0.1", false),
-            ("192.168.1.1", true),
-            ("169.254.169.254", true),
-            ("100.64.0.1", true),
-            ("0.0.0.0", true),
-            ("255.255.255.255", true),
-            ("8.8.8.8", false),
-            ("::1", true),
-            ("::", true),
-            ("::ffff:127.0.0.1", true),
-            ("::ffff:8.8.8.8", false),
-            ("64:ff9b::a00:1", true),
-            ("64:ff9b::808:808", false),
-            ("2002:7f00:1::", true),
-            ("fe80::1", true),
-            ("fec0::1", true),
-            ("fd00::1", true),
-            ("ff02::1", true),
-            ("2606:4700::1111", false),
-        ] {
-            assert_eq!(is_private(ip.parse().unwrap()), want, "{ip}");
-        }
     }
 }

@@ -9,6 +9,8 @@ use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::vocabulary::{Matches, Vocabulary};
 use super::{Access, Behavior, Mode};
+use crate::sandbox::proxy::Contact;
+use crate::stdx::host::Host;
 
 /// Everything that a decision depends on, but for where links lead.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +57,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Search { root } => search(query, root, files),
         Access::Write { path } => write(query, query.tool, path, files).into(),
         Access::Fetch { url } => fetch(query, url),
+        Access::Connect(contact) => connect(query, contact),
         Access::WebSearch => named(query, None, Unruled::Ask),
         Access::Sessions => named(query, Some(EARLIER), Unruled::Ask),
         Access::Free => named(query, None, Unruled::Allow),
@@ -263,16 +266,21 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     Verdict::new(Behavior::Ask, format!("it changes {}", shown.display()))
 }
 
+/// The host and the port that an address names.
+pub(super) fn place(url: &str) -> Option<(Host, u16)> {
+    let url = url::Url::parse(url).ok()?;
+    Some((Host::of_url(&url)?, url.port_or_known_default()?))
+}
+
 fn fetch(query: &Query, url: &str) -> Decision {
-    let host = url::Url::parse(url)
-        .ok()
-        .and_then(|url| url.host_str().map(|host| host.trim_end_matches('.').to_ascii_lowercase()));
+    let host = place(url);
+    let of = host.as_ref().map(|(host, port)| (host, *port));
     for behavior in [Behavior::Deny, Behavior::Ask] {
         // A deny rule for a host also forbids an address that hides its host.
         let hidden = host.is_none() && behavior == Behavior::Deny;
         let ruled = query
             .entries(behavior)
-            .find(|entry| entry.rule.covers_host(host.as_deref()) || hidden && entry.rule.is_about(Matches::Domain));
+            .find(|entry| entry.rule.covers_host(of) || hidden && entry.rule.is_about(Matches::Domain));
         if let Some(entry) = ruled {
             return Decision::new(behavior, because(entry));
         }
@@ -280,11 +288,35 @@ fn fetch(query: &Query, url: &str) -> Decision {
     if query.mode == Mode::Bypass {
         return Decision::new(Behavior::Allow, "mode bypassPermissions");
     }
-    match (query.entries(Behavior::Allow).find(|entry| entry.rule.covers_host(host.as_deref())), host) {
+    match (query.entries(Behavior::Allow).find(|entry| entry.rule.covers_host(of)), host) {
         (Some(entry), Some(_)) => Decision::new(Behavior::Allow, because(entry)),
-        (_, Some(host)) => Decision::new(Behavior::Ask, format!("it fetches from {host}")),
+        (_, Some((host, _))) => Decision::new(Behavior::Ask, format!("it fetches from {host}")),
         (_, None) => Decision::new(Behavior::Ask, format!("{url:?} names no host")),
     }
+}
+
+/// Judges a connection of a command that runs. Plan mode has no say: what runs in it has no network, or was approved.
+fn connect(query: &Query, contact: &Contact) -> Decision {
+    for behavior in [Behavior::Deny, Behavior::Ask] {
+        if let Some(entry) = query.entries(behavior).find(|entry| entry.rule.covers_contact(contact)) {
+            return Decision::new(behavior, because(entry));
+        }
+    }
+    if query.mode == Mode::Bypass {
+        return Decision::new(Behavior::Allow, "mode bypassPermissions");
+    }
+    if let Some(entry) = query.entries(Behavior::Allow).find(|entry| entry.rule.lets_connect(contact)) {
+        return Decision::new(Behavior::Allow, because(entry));
+    }
+    let Contact { host, port, address_of } = contact;
+    Decision::new(
+        Behavior::Ask,
+        match address_of {
+            Some(name) => format!("{name} leads to {host}, which is this machine or a private network"),
+            None if host.is_private() => format!("{host}:{port} is this machine or a private network"),
+            None => format!("no rule allows {host}"),
+        },
+    )
 }
 
 /// What happens when no rule speaks.
@@ -383,6 +415,62 @@ mod tests {
         ] {
             let decision = run(access.clone(), tool, &rules);
             assert_eq!((decision.behavior, decision.suggestions.len()), (Behavior::Ask, want), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn connections_of_commands() {
+        use Behavior::{Allow, Ask, Deny};
+        let mut rules = RuleSet::default();
+        for (behavior, rule) in [
+            (Allow, "WebFetch(domain:a.b)"),
+            (Allow, "WebFetch(domain:*.c.d)"),
+            (Allow, "WebFetch(domain:port.x:8080)"),
+            (Allow, "WebFetch(domain:localhost:3000)"),
+            (Allow, "WebFetch(domain:10.0.0.1)"),
+            (Deny, "WebFetch(domain:*.evil.c.d)"),
+            (Ask, "WebFetch(domain:ask.c.d)"),
+        ] {
+            rules.add(behavior, rule.parse().unwrap(), Source::User);
+        }
+        let check = |rules: &RuleSet, host: &str, port, mode| {
+            let contact = Contact { host: Host::parse(host).unwrap(), port, address_of: None };
+            let access = Access::Connect(contact);
+            let (places, vocabulary) = (Places::for_tests(), crate::permission::vocabulary::TOOLS);
+            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary };
+            let decision = decide(&query, &Table(&[]));
+            let offered: Vec<String> = decision.suggestions.iter().map(ToString::to_string).collect();
+            (decision.behavior, offered.join(" "))
+        };
+        for (host, port, want, offered) in [
+            ("A.B.", 443, Allow, ""),
+            ("x.a.b", 443, Ask, "WebFetch(domain:x.a.b)"),
+            ("x.c.d", 22, Allow, ""),
+            ("x.evil.c.d", 443, Deny, ""),
+            ("ask.c.d", 443, Ask, ""),
+            ("port.x", 8080, Allow, ""),
+            ("port.x", 8081, Ask, "WebFetch(domain:port.x:8081)"),
+            ("localhost", 3000, Allow, ""),
+            ("localhost", 80, Ask, "WebFetch(domain:localhost:80)"),
+            ("10.1", 5, Allow, ""),
+            ("::1", 80, Ask, "WebFetch(domain:[::1]:80)"),
+        ] {
+            assert_eq!(check(&rules, host, port, Mode::Default), (want, offered.to_owned()), "{host}:{port}");
+        }
+        assert_eq!(check(&rules, "new.x", 443, Mode::DontAsk).0, Deny);
+        assert_eq!(check(&rules, "new.x", 443, Mode::Bypass).0, Allow);
+        assert_eq!(check(&rules, "x.evil.c.d", 443, Mode::Bypass).0, Deny);
+        for (rule, host, want) in [
+            // A wildcard never names what is private.
+            ("WebFetch(domain:*)", "169.254.169.254", Ask),
+            ("WebFetch(domain:*)", "x.y", Allow),
+            ("WebFetch(domain:*.localhost)", "a.localhost", Ask),
+            // The tool alone is about fetching pages.
+            ("WebFetch", "x.y", Ask),
+        ] {
+            let mut rules = RuleSet::default();
+            rules.add(Allow, rule.parse().unwrap(), Source::User);
+            assert_eq!(check(&rules, host, 443, Mode::Default).0, want, "{rule} {host}");
         }
     }
 

@@ -10,6 +10,8 @@ use super::files::{Files, lexical};
 use super::glob::{self, Case};
 use super::places::Places;
 use super::vocabulary::{Matches, Vocabulary};
+use crate::sandbox::proxy::Contact;
+use crate::stdx::host::{Host, Pattern};
 
 /// A tool and what of it is meant. Displays as it was written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,8 +31,7 @@ pub(super) enum Specifier {
     Any,
     Shell(ShellPattern),
     Path(PathPattern),
-    /// A host; `*.` before it means every host below.
-    Domain(String),
+    Domain(Pattern),
     /// A sub-agent's or a skill's name, with `*`.
     Name(String),
 }
@@ -141,7 +142,8 @@ impl Rule {
                     }
                 }
             }
-            Matches::Domain => match inner_trimmed.strip_prefix("domain:").and_then(|host| domain(host.trim())) {
+            Matches::Domain => match inner_trimmed.strip_prefix("domain:").and_then(|host| Pattern::parse(host.trim()))
+            {
                 Some(host) => Specifier::Domain(host),
                 None => {
                     return fail(&format!("{tool} rules name a host"), &format!("write {tool}(domain:example.com)"));
@@ -193,17 +195,26 @@ impl Rule {
             }
     }
 
-    /// Whether the rule covers a fetch from this host, given in lower case.
-    pub(super) fn covers_host(&self, host: Option<&str>) -> bool {
+    /// Whether the rule covers a connection to this host; none where it cannot be told.
+    pub(super) fn covers_host(&self, host: Option<(&Host, u16)>) -> bool {
         self.is_about(Matches::Domain)
             && match (&self.specifier, host) {
                 (Specifier::Any, _) => true,
-                (Specifier::Domain(domain), Some(host)) => match domain.strip_prefix("*.") {
-                    Some(parent) => host.strip_suffix(parent).is_some_and(|sub| sub.ends_with('.')),
-                    None => domain == host || domain == "*",
-                },
+                (Specifier::Domain(pattern), Some((host, port))) => pattern.covers(host, port),
                 _ => false,
             }
+    }
+
+    /// Whether the rule covers what a command connects to. A rule without a host is about fetching pages alone.
+    pub(super) fn covers_contact(&self, Contact { host, port, .. }: &Contact) -> bool {
+        matches!(&self.specifier, Specifier::Domain(pattern) if pattern.covers(host, *port))
+    }
+
+    /// Whether the rule lets a command connect there: what is private has to be named itself, not by a `*`.
+    pub(super) fn lets_connect(&self, contact: &Contact) -> bool {
+        let Contact { host, port, .. } = contact;
+        let named = || matches!(&self.specifier, Specifier::Domain(pattern) if pattern.names(host, *port));
+        self.covers_contact(contact) && (!host.is_private() || named())
     }
 
     /// The last part of a path rule, where it is a plain name.
@@ -241,19 +252,6 @@ pub(super) enum Strictness {
     Sure,
     /// For forbidding: the path as written or where it leads, in any case, is enough.
     Possible,
-}
-
-/// The host as addresses spell it once they are parsed: in lower case and punycode, an IP address in its plain form. None
-/// for what could never match one, like a port or a `*` that is not a whole label at the start.
-fn domain(host: &str) -> Option<String> {
-    let (star, host) = match host.strip_prefix("*.") {
-        _ if host == "*" => return Some(host.to_owned()),
-        Some(rest) => ("*.", rest),
-        None => ("", host),
-    };
-    let host = host.trim_end_matches('.');
-    let parsed = url::Host::parse(host).ok().filter(|_| !host.contains('*'))?;
-    Some(format!("{star}{parsed}"))
 }
 
 impl ShellPattern {
@@ -495,7 +493,8 @@ mod tests {
             ("*", "cannot contain *"),
             ("WebFetch(example.com)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:http://x)", "WebFetch(domain:example.com)"),
-            ("WebFetch(domain:example.com:8080)", "WebFetch(domain:example.com)"),
+            ("WebFetch(domain:example.com:0)", "WebFetch(domain:example.com)"),
+            ("WebFetch(domain:*.10.0.0.1)", "WebFetch(domain:example.com)"),
             ("WebFetch(domain:exam*.com)", "WebFetch(domain:example.com)"),
             ("Read(!x)", "another list"),
             ("mcp__a__b(x)", "write mcp__a__b"),
@@ -567,9 +566,13 @@ mod tests {
             ("WebFetch(domain:127.1)", "127.0.0.1", true),
             ("WebFetch(domain:[::1])", "[::1]", true),
             ("WebFetch(domain:*)", "x", true),
+            ("WebFetch(domain:x:443)", "x", true),
+            ("WebFetch(domain:x:22)", "x", false),
             ("WebFetch", "x", true),
         ] {
-            assert_eq!(Rule::parse(rule).unwrap().covers_host(Some(host)), want, "{rule} {host}");
+            let rule = Rule::parse(rule).unwrap();
+            let host = Host::parse(host).unwrap();
+            assert_eq!(rule.covers_host(Some((&host, 443))), want, "{rule} {host}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Rules that a dialog may offer: narrow enough that "don't ask again" means what it shows.
 
 use super::commands::{commit, danger};
-use super::decide::{EARLIER, Query};
+use super::decide::{EARLIER, Query, place};
 use super::files::Files;
 use super::rule::{Entry, Rule, Strictness};
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
 use super::{Access, Behavior};
+use crate::sandbox::proxy::Contact;
+use crate::stdx::host::Pattern;
 
 /// One rule for each simple command that asks; for files the folder; for fetches the host. Empty when none is narrow
 /// enough.
@@ -21,10 +23,13 @@ pub(super) fn rules(query: &Query, files: &dyn Files) -> Vec<Rule> {
         Access::Read { path } | Access::Search { root: path } if query.places.private(path, files).is_none() => {
             folder(query, Matches::Reading, path, files)
         }
-        Access::Fetch { url } => match url::Url::parse(url).ok().as_ref().and_then(url::Url::host_str) {
-            Some(host) => vec![format!("{}(domain:{host})", query.tool)],
+        Access::Fetch { url } => match place(url) {
+            Some((host, _)) => vec![format!("{}(domain:{host})", query.tool)],
             None => Vec::new(),
         },
+        Access::Connect(Contact { host, port, .. }) => {
+            vec![format!("{}(domain:{})", query.vocabulary.tool(Matches::Domain), Pattern::of(host, *port))]
+        }
         Access::WebSearch | Access::Foreign { .. } => vec![query.tool.to_owned()],
         Access::Sessions => vec![format!("{}({EARLIER})", query.tool)],
         Access::Agent { kind: name, .. } | Access::Skill { name } => vec![format!("{}({name})", query.tool)],
@@ -42,10 +47,8 @@ fn stays(query: &Query, files: &dyn Files) -> bool {
         Access::Read { path } | Access::Write { path } | Access::Search { root: path } => {
             entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files)
         }
-        Access::Fetch { url } => {
-            let url = url::Url::parse(url).ok();
-            entry.rule.covers_host(url.as_ref().and_then(url::Url::host_str).map(|host| host.trim_end_matches('.')))
-        }
+        Access::Fetch { url } => entry.rule.covers_host(place(url).as_ref().map(|(host, port)| (host, *port))),
+        Access::Connect(contact) => entry.rule.covers_contact(contact),
         Access::Agent { kind: name, .. } | Access::Skill { name } => entry.rule.covers_name(tool, Some(name)),
         Access::Sessions => entry.rule.covers_name(tool, Some(EARLIER)),
         Access::WebSearch | Access::Foreign { .. } => entry.rule.covers_name(tool, None),
