@@ -14,7 +14,7 @@ use crate::stdx::nearest::nearest;
 const PERMISSIONS: [&str; 6] =
     ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
 /// What restricts elsewhere and does not here, with what holds instead: nobody must rely on it.
-const WITHOUT_EFFECT: [(&str, &str); 10] = [
+const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("sandbox", "commands run without a sandbox; permission rules are all that limits them"),
     ("permissions.blockReadsOutsideWorkingDirectories", "reading outside of the working folders asks"),
     ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
@@ -25,6 +25,13 @@ const WITHOUT_EFFECT: [(&str, &str); 10] = [
     ("deniedModels", "every model can be chosen"),
     ("disableSkillShellExecution", "commands in skills run under the permission rules"),
     ("claudeMdExcludes", "every memory file is read"),
+    ("maxEffortLevel", "every thinking level can be chosen"),
+    ("disableBundledSkills", "the skills that ship with cocode can be used"),
+    ("skillOverrides", "every skill is offered as its own file says"),
+    ("strictPluginOnlyCustomization", "skills, agents and hooks of the user and of trusted projects also load"),
+    ("processWrapper", "commands run without it"),
+    ("requiredMinimumVersion", "it is about versions of Claude Code"),
+    ("requiredMaximumVersion", "it is about versions of Claude Code"),
 ];
 /// Keys that restrict nothing here since there is nothing to restrict.
 const NOTHING_TO_DO: [&str; 1] = ["disableAutoMode"];
@@ -162,7 +169,7 @@ impl Reading {
     }
 
     fn without_effect(&mut self, settings: &Map<String, Json>) {
-        for (key, instead) in WITHOUT_EFFECT {
+        for &(key, instead) in WITHOUT_EFFECT {
             let value = match key.strip_prefix("permissions.") {
                 Some(key) => settings.get("permissions").and_then(|given| given.get(key)),
                 None => settings.get(key),
@@ -440,6 +447,18 @@ mod tests {
             "s.json: `sandbox` has no effect: commands run without a sandbox; permission rules are all that limits them\n\
              s.json: `permissions.denyInsteadOfPrompting` has no effect: calls ask as usual; `defaultMode` dontAsk denies instead\n\
              s.json: `availableModels` has no effect: every model can be chosen",
+        );
+        check(
+            r#"{"maxEffortLevel": "low", "disableBundledSkills": true, "skillOverrides": {"commit": "off"}}"#,
+            "s.json: `maxEffortLevel` has no effect: every thinking level can be chosen\n\
+             s.json: `disableBundledSkills` has no effect: the skills that ship with cocode can be used\n\
+             s.json: `skillOverrides` has no effect: every skill is offered as its own file says",
+        );
+        check(
+            r#"{"strictPluginOnlyCustomization": true, "processWrapper": "/opt/guard", "requiredMinimumVersion": "2.0"}"#,
+            "s.json: `strictPluginOnlyCustomization` has no effect: skills, agents and hooks of the user and of trusted projects also load\n\
+             s.json: `processWrapper` has no effect: commands run without it\n\
+             s.json: `requiredMinimumVersion` has no effect: it is about versions of Claude Code",
         );
     }
 }

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::event::Event;
 use super::matcher::Matcher;
-use crate::stdx::nearest::nearest;
 use crate::stdx::sealed::Sealed;
 
 /// Longest timeout that a hook may ask for, in seconds.
@@ -117,9 +116,8 @@ impl Definitions {
         };
         for (name, groups) in events {
             let Some(event) = Event::named(name) else {
-                let near = nearest(name, Event::ALL.iter().map(|event| event.name()));
-                let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                problems.push(format!("`hooks.{name}` is ignored: no such event{hint}"));
+                let why = Event::unknown(name);
+                problems.push(format!("`hooks.{name}` is ignored: {why}"));
                 continue;
             };
             let Some(groups) = groups.as_array() else {
@@ -296,8 +294,9 @@ mod tests {
     fn what_cannot_be_used_is_named_and_the_rest_kept() {
         check("[]", "`hooks` is ignored: it must be an object of events");
         check(
-            r#"{"PreTool": [], "Stop": 3, "SessionEnd": [1, {"matcher": 2}, {"matcher": "a"}, {"matcher": "(", "hooks": []}]}"#,
+            r#"{"PreTool": [], "PreModelSwitch": [], "Stop": 3, "SessionEnd": [1, {"matcher": 2}, {"matcher": "a"}, {"matcher": "(", "hooks": []}]}"#,
             "`hooks.PreTool` is ignored: no such event; did you mean `PreToolUse`?\n\
+             `hooks.PreModelSwitch` is ignored: Claude Code has this event and cocode does not, so its hooks never run\n\
              `hooks.Stop` is ignored: it must be a list\n\
              `hooks.SessionEnd[0]` is ignored: it must be an object with `hooks`\n\
              `hooks.SessionEnd[1]` is ignored: `matcher` must be a string\n\

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::stdx::nearest::nearest;
+
 /// When hooks run. The names are those of Claude Code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Event {
@@ -25,6 +27,30 @@ pub enum Event {
     Notification,
     CacheBreak,
 }
+
+/// Events of Claude Code that nothing here makes happen: a hook on one of them never runs.
+const ELSEWHERE: [&str; 20] = [
+    "PostToolBatch",
+    "UserPromptExpansion",
+    "PermissionDenied",
+    "StopFailure",
+    "Setup",
+    "InstructionsLoaded",
+    "ConfigChange",
+    "CwdChanged",
+    "DirectoryAdded",
+    "FileChanged",
+    "Elicitation",
+    "ElicitationResult",
+    "TaskCreated",
+    "TaskCompleted",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "MessageDisplay",
+    "TeammateIdle",
+];
 
 impl Event {
     /// Every event, in the order in which help texts list them.
@@ -72,6 +98,16 @@ impl Event {
 
     pub fn named(name: &str) -> Option<Event> {
         Event::ALL.into_iter().find(|event| event.name() == name)
+    }
+
+    /// Why hooks on an event that does not happen here never run.
+    pub(super) fn unknown(name: &str) -> String {
+        if ELSEWHERE.contains(&name) {
+            return "Claude Code has this event and cocode does not, so its hooks never run".into();
+        }
+        let near = nearest(name, Event::ALL.iter().map(|event| event.name()));
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        format!("no such event{hint}")
     }
 
     /// Whether what a hook prints joins the conversation as it is; of PreCompact, the instructions for the summary.
