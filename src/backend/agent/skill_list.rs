@@ -94,12 +94,10 @@ fn message(lines: BTreeMap<String, String>, gone: Vec<String>, text: &str) -> Me
 impl Runs {
     /// What the model is to be told of skills before a prompt: all of them at first, then what changed.
     pub(super) fn news(&self, context: &Context) -> Option<Message> {
-        let List { mut lines, left_out, .. } = self.list();
+        let (now, _) = self.settings.catalog.refresh();
+        let List { lines, left_out, .. } = list(&now.registry, self.settings.list_budget);
         let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines, left_out)) };
-        let gone = known.keys().filter(|name| !lines.contains_key(**name)).map(|name| (*name).to_owned());
-        let gone: Vec<String> = gone.collect();
-        // Use changes what is shortened; that alone is not news.
-        lines.retain(|name, line| known.get(name.as_str()).is_none_or(|old| !same(old, line)));
+        let (lines, gone) = changes(&now.registry, lines, &known);
         let mut parts = Vec::new();
         if !lines.is_empty() {
             parts.push(format!("{CHANGED}\n{}", rows(&lines)));
@@ -121,6 +119,20 @@ impl Runs {
         let (now, _) = self.settings.catalog.refresh();
         list(&now.registry, self.settings.list_budget)
     }
+}
+
+/// What is new in a list since another one was told, and which skills of that one can no longer be called.
+fn changes(
+    registry: &Registry,
+    mut lines: BTreeMap<String, String>,
+    known: &BTreeMap<&str, &str>,
+) -> (BTreeMap<String, String>, Vec<String>) {
+    // One that the list has no more room for is still there.
+    let offered = |name: &str| registry.find(name).is_some_and(|command| command.name == name && command.offered());
+    let gone = known.keys().filter(|name| !offered(name)).map(|name| (*name).to_owned()).collect();
+    // Use changes what is shortened; that alone is not news.
+    lines.retain(|name, line| known.get(name.as_str()).is_none_or(|old| !same(old, line)));
+    (lines, gone)
 }
 
 fn effects(context: &Context) -> impl Iterator<Item = &Effect> {
@@ -179,6 +191,20 @@ mod tests {
         check(12, [3, 3, 3], 3, 0);
         check(9, [3, 0, 3], 3, 1);
         check(0, [0, 0, 0], 3, 3);
+    }
+
+    #[test]
+    fn a_skill_without_room_is_not_removed() {
+        let skills = [("a", "d"), ("b", "d"), ("c", "d")];
+        let told = list(&registry(&skills, "a"), 8).lines;
+        let known: BTreeMap<&str, &str> =
+            told.iter().map(|(name, line)| (name.as_str(), line.as_str())).chain([("z", "- z")]).collect();
+        let now = registry(&skills, "c");
+        let (new, gone) = changes(&now, list(&now, 8).lines, &known);
+        assert_eq!(
+            (told.len(), new.into_keys().collect::<Vec<_>>(), gone),
+            (2, vec!["c".to_owned()], vec!["z".to_owned()])
+        );
     }
 
     #[test]

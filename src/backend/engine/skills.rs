@@ -66,8 +66,9 @@ pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
         taken.join(", ")
     );
     note(taken.len(), &names);
-    note(now.legacy.len(), "files in .claude/commands are not loaded (`cocode skills migrate`)");
-    note(errors, "errors (`cocode skills validate`)");
+    let (file, is) = if now.legacy.len() == 1 { ("file", "is") } else { ("files", "are") };
+    note(now.legacy.len(), &format!("{file} in .claude/commands {is} not loaded (`cocode skills migrate`)"));
+    note(errors, if errors == 1 { "error (`cocode skills validate`)" } else { "errors (`cocode skills validate`)" });
     (text, errors > 0)
 }
 
