@@ -128,9 +128,13 @@ pub(super) fn message(note: PlanNote, file: &Path, written: Written, settings: S
     noted(note, file, &fill(&text, file))
 }
 
-/// What a sub-agent is told whose parent plans; it has a plan file of its own.
+/// What a sub-agent is told whose parent plans; it has a plan file of its own, and perhaps no tool that writes it.
 pub(super) fn sub_agent(file: &Path, written: Written) -> Message {
-    noted(PlanNote::Full, file, &fill(&SUB_AGENT.replace("{state}", written.told()), file))
+    let state = match written {
+        Written::Yes => "It exists already.",
+        Written::No => "It does not exist yet.",
+    };
+    noted(PlanNote::Full, file, &fill(&SUB_AGENT.replace("{state}", state), file))
 }
 
 /// A reminder that counts as this note about this plan file.
