@@ -333,8 +333,14 @@ impl Run<'_> {
                     let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
                 }
                 Some(Event::Compaction(step)) => {
-                    if let (true, Compaction::Completed { receipt, .. }) = (reports, &step) {
-                        (self.usage, self.cost, millis) = (receipt.usage, receipt.cost_usd, receipt.millis);
+                    match &step {
+                        Compaction::Completed { receipt, .. } if reports => {
+                            (self.usage, self.cost, millis) = (receipt.usage, receipt.cost_usd, receipt.millis);
+                        }
+                        Compaction::Failed { usage, cost_usd, .. } if reports => {
+                            (self.usage, self.cost) = (*usage, *cost_usd);
+                        }
+                        _ => {}
                     }
                     let session = self.session.as_ref().map(|session| session.id.clone());
                     for line in lines::compaction(&step, session.as_deref()) {

@@ -113,11 +113,16 @@ pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value>
         |status: Value| json!({ "type": "system", "subtype": "status", "status": status, "session_id": session });
     match step {
         Compaction::Started { .. } => vec![status("compacting".into())],
-        Compaction::Failed { trigger, reason, text } => {
+        Compaction::Failed { trigger, reason, text, usage: spent, cost_usd } => {
             let mut ended = status(Value::Null);
             ended["compact_result"] = "failed".into();
             ended["compact_error"] = text.as_str().into();
-            ended["compact_metadata"] = json!({ "trigger": trigger, "reason": reason });
+            ended["compact_metadata"] = json!({
+                "trigger": trigger,
+                "reason": reason,
+                "total_cost_usd": cost_usd.unwrap_or(0.0),
+                "usage": usage(spent),
+            });
             vec![ended]
         }
         Compaction::Completed { receipt, .. } => {

@@ -218,8 +218,8 @@ mod tests {
             line.into_iter().for_each(|line| assert_eq!(line.spans[1].style, theme.accent));
         };
         check(&|spinner| spinner.compacting(start), 0, Some("● Compacting… (0 s · esc to cancel)"));
-        let so_far = Some("● Summarising… (3 s · ↓ 1.2k tokens · esc to cancel)");
-        check(&|spinner| spinner.compacted_so_far("Summarising…".into(), 1_250), 3, so_far);
+        let so_far = Some("● Summarizing… (3 s · ↓ 1.2k tokens · esc to cancel)");
+        check(&|spinner| spinner.compacted_so_far("Summarizing…".into(), 1_250), 3, so_far);
         check(&Spinner::compacted, 4, None);
         // In a turn the turn continues.
         spinner.turn_started(start);

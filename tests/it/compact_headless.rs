@@ -95,7 +95,7 @@ fn a_stream_tells_failures_clearing_and_cost() {
         "
 - reply: [tool: {name: Read, input: {file_path: a.txt}}]
 - reply: [text: Two., usage: {input: 60000, output: 5}]
-- {for: summary, repeat: 2, reply: [text: '']}
+- {for: summary, repeat: 2, reply: [text: '', usage: {input: 600, output: 5}]}
 - {for: summary, reply: [text: '<summary>S</summary>', usage: {input: 700, output: 5}]}
 ",
     );
@@ -117,8 +117,12 @@ fn a_stream_tells_failures_clearing_and_cost() {
         (&json!("failed"), &json!("no_summary"))
     );
     assert!(failed["compact_error"].as_str().is_some_and(|text| text.contains("empty answer")), "{failed}");
-    let done = &found("success").pop().unwrap();
-    assert_eq!(done["usage"]["input_tokens"], json!(700), "{done}");
+    assert_eq!(failed["compact_metadata"]["usage"]["input_tokens"], json!(1_200), "{failed}");
+    let done = found("success");
+    // What came to nothing was paid for as well.
+    let paid: Vec<&Value> = done[2..].iter().map(|done| &done["usage"]["input_tokens"]).collect();
+    assert_eq!(paid, [&json!(1_200), &json!(700)], "{out}");
+    let done = &done[3];
     // What hooks added is told, cut to a line.
     assert!(
         done["result"].as_str().is_some_and(|text| text.contains("PreCompact hook: mind the parser mind")),

@@ -83,6 +83,7 @@ fn only_an_accepted_answer_counts() {
         seven,
     );
     check(&many, 5, "");
+    check(&bad(1).repeat(5), 5, "");
     check(&missing.repeat(5), 5, "");
     check(&format!("{}{}", bad(1), missing.repeat(4)), 5, "");
 }
@@ -527,6 +528,22 @@ fn without_a_key_a_script_is_told_who_answers() {
         assert_eq!(done.code, Some(1), "{name}: {done:#?}");
         assert!(done.err.contains("ANTHROPIC_API_KEY"), "{name}: {}", done.err);
     }
+    // Nor does a folder that nobody trusts yet.
+    let gateway = r#"{"env": {"ANTHROPIC_BASE_URL": "https://gate.invalid"}, "apiKeyHelper": "echo key"}"#;
+    let done = offline(Program::new().file(".claude/settings.json", gateway), &[]);
+    assert_eq!(done.code, Some(1), "{done:#?}");
+    assert!(done.err.contains("--trust") && done.err.contains("gate.invalid"), "{}", done.err);
+    let done = offline(Program::new().file(".claude/settings.json", gateway), &["--offline"]);
+    assert_eq!(done.code, Some(0), "{done:#?}");
+}
+
+#[test]
+fn a_provider_may_have_the_name_of_a_local_server() {
+    let api = FakeApi::start([Reply::turn().text("Hi.")]);
+    let url = api.base_url(WireName::OpenaiChat);
+    let config = format!("model = 'local/some'\n[providers.local]\nwire = 'openai-chat'\nbase_url = '{url}'\n");
+    let done = Program::new().home_file(".config/cocode/config.toml", &config).run(&["-p", "hi"]);
+    assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
 }
 
 /// Text of a request without its tools, and these by themselves.

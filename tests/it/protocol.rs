@@ -199,6 +199,8 @@ fn events() {
             trigger: Trigger::Auto,
             reason: FailureReason::NoSummary,
             text: "t".into(),
+            usage: Usage::default(),
+            cost_usd: Some(0.5),
         }),
         Event::Notice { text: "note".into() },
         Event::Report(report::Report::Todos(vec![todo.clone()])),

@@ -163,7 +163,7 @@ fn the_window_and_its_compaction_are_shown() {
         screen.wait_text("full at");
         screen.wait_text(READY);
         screen.send("/compact\r");
-        screen.wait_text("Summarising…");
+        screen.wait_text("Summarizing…");
         screen.wait_text("/compact undo");
         screen.wait_for("room again", |screen| !screen.contains("% left"));
         screen.wait_text(READY);

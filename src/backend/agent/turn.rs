@@ -228,7 +228,9 @@ impl Turn<'_> {
             nudges = 0;
             let answers: Vec<CallId> = calls.iter().filter_map(Prepared::answer).collect();
             if let Some(end) = Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
-                return Ok(end);
+                // A rejected answer that is given again and again.
+                let none = end == TurnEnd::Repeated && owed.is_some() && !answers.is_empty();
+                return Ok(if none { TurnEnd::NoAnswer } else { end });
             }
             if self.answered(&answers) {
                 owed = None;

@@ -5,8 +5,8 @@ mod door;
 use std::sync::Arc;
 
 use self::door::Doors;
-use crate::agent::Model;
 use crate::agent::skill_runs::Lookup;
+use crate::agent::{Model, Presence};
 use crate::config::paths::{Env, Paths};
 use crate::config::{Config, Loaded};
 use crate::message::Usage;
@@ -112,6 +112,21 @@ impl Models {
         }
     }
 
+    /// The same at the start of a session in a folder whose settings are `withheld` until the user trusts it.
+    ///
+    /// # Errors
+    /// Also where the folder names the model and nobody can be asked: a script would take the offline model's words for
+    /// those of the model that the folder means.
+    pub(super) fn wanted(&self, withheld: &[String], presence: Presence) -> Result<Option<Model>, String> {
+        let meant = |line: &&String| line.starts_with("model = ") || line.starts_with("providers.");
+        match (self.configured()?, withheld.iter().find(meant)) {
+            (None, Some(line)) if presence == Presence::Unattended => Err(format!(
+                "no key is set, and the model that this folder names needs your trust: {line}. Add --trust to use it, or --offline for the offline model"
+            )),
+            (chosen, _) => Ok(chosen),
+        }
+    }
+
     /// The first provider that has a key.
     fn keyed(&self) -> Option<(&str, &ProviderSettings)> {
         let rest = self.config.providers.keys().map(String::as_str).filter(|name| !ORDER.contains(name));
@@ -207,10 +222,9 @@ impl Models {
     }
 
     fn provider(&self, name: &str) -> Option<(&str, &ProviderSettings)> {
-        if name == LOCAL {
-            return self.local.as_ref().map(|settings| (LOCAL, settings));
-        }
-        self.config.providers.get_key_value(name).map(|(name, settings)| (name.as_str(), settings))
+        // Many call a server of their own `local`, too.
+        let configured = self.config.providers.get_key_value(name).map(|(name, settings)| (name.as_str(), settings));
+        configured.or_else(|| self.local.as_ref().filter(|_| name == LOCAL).map(|settings| (LOCAL, settings)))
     }
 
     fn role(&self, provider: &str, settings: &ProviderSettings, id: &str) -> String {

@@ -106,7 +106,7 @@ fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Sessi
     let earlier = session.facts().own_model.as_deref().filter(|_| loaded.config.model.is_none());
     match earlier.and_then(|name| models.earlier(name)) {
         Some(model) => Ok(Some(model)),
-        None => models.configured(),
+        None => models.wanted(&loaded.withheld, setup.presence),
     }
 }
 

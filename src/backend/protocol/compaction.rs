@@ -31,6 +31,9 @@ pub enum Compaction {
         trigger: Trigger,
         reason: FailureReason,
         text: String,
+        /// What the requests for it cost all the same.
+        usage: Usage,
+        cost_usd: Option<f64>,
     },
     MicroApplied {
         trigger: Trigger,

@@ -15,7 +15,7 @@ use crate::agent::{Agent, hooking};
 use crate::compact::candidate::{self, Made, Quotes};
 use crate::compact::{self, Candidate, Ration, Summarized, receipt, trim};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
-use crate::message::{Message, tokens};
+use crate::message::{Message, Usage, tokens};
 use crate::protocol::report::Freed;
 use crate::protocol::{Compaction, Event, FailureReason, Receipt, Trigger};
 use crate::session;
@@ -38,8 +38,11 @@ impl Wish {
 /// What the tiers came to.
 enum Proposal {
     Candidate(Box<Candidate>),
-    Failed { reason: FailureReason, text: String },
+    Failed { reason: FailureReason, text: String, spent: Spent },
 }
+
+/// What requests cost that were made for a summary; no sum where a price is unknown.
+type Spent = (Usage, Option<f64>);
 
 /// One try of a compaction, for the tiers.
 pub(in crate::agent) struct Attempt<'a> {
@@ -76,34 +79,29 @@ impl Attempt<'_> {
         let (tokens, trigger) =
             (self.agent.compaction.driver.used(self.agent.conversation.context()), self.wish.trigger);
         self.tell(Compaction::Started { trigger, tokens }).await;
-        let judged = match self.before_compaction().await? {
+        let (judged, cost) = match self.before_compaction().await? {
             Ok(()) => match self.propose().await? {
-                Proposal::Candidate(candidate) => self
-                    .agent
-                    .compaction
-                    .driver
-                    .judge(self.agent.conversation.context(), *candidate)
-                    .map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())),
-                Proposal::Failed { reason, text } => Err((reason, text)),
+                Proposal::Candidate(candidate) => {
+                    let cost_usd = candidate.boundary.receipt.cost_usd;
+                    let cost = (candidate.spent, cost_usd.or_else(|| self.agent.model.spec.cost(&candidate.spent)));
+                    let judged = self.agent.compaction.driver.judge(self.agent.conversation.context(), *candidate);
+                    (judged.map_err(|rejected| (FailureReason::NoProgress, rejected.to_string())), cost)
+                }
+                Proposal::Failed { reason, text, spent } => (Err((reason, text)), spent),
             },
-            Err(forbidden) => Err(forbidden),
+            Err(forbidden) => (Err(forbidden), Spent::default()),
         };
         let Candidate { mut boundary, spent, restored } = match judged {
             Ok(candidate) => candidate,
-            Err((reason, text)) => {
-                self.tell(Compaction::Failed { trigger, reason, text: text.clone() }).await;
-                return Ok(Err((reason, text)));
-            }
+            Err((reason, text)) => return Ok(Err(self.failed(reason, text, cost).await)),
         };
         if !self.hooks_join(&mut boundary).await? {
-            let (reason, text) = (FailureReason::Interrupted, "it was interrupted".to_owned());
-            self.tell(Compaction::Failed { trigger, reason, text: text.clone() }).await;
-            return Ok(Err((reason, text)));
+            return Ok(Err(self.failed(FailureReason::Interrupted, "it was interrupted".into(), cost).await));
         }
         let mut receipt = receipt::of(self.agent.conversation.context(), &boundary);
         receipt.kept = Kept { messages: receipt.kept.messages, ..restored };
         receipt.usage = spent;
-        receipt.cost_usd = boundary.receipt.cost_usd.or_else(|| self.agent.model.spec.cost(&spent));
+        receipt.cost_usd = cost.1;
         receipt.hooks = std::mem::take(&mut self.wish.hooks);
         receipt.millis = millis((self.agent.clock)().duration_since(started));
         let summary = boundary.told();
@@ -134,6 +132,13 @@ impl Attempt<'_> {
             self.agent.fire(occasion, self.mailbox, self.cancel).await?;
         }
         Ok(Ok(receipt))
+    }
+
+    /// Tells that nothing was compacted, why, and what that cost.
+    async fn failed(&self, reason: FailureReason, text: String, (usage, cost_usd): Spent) -> (FailureReason, String) {
+        let trigger = self.wish.trigger;
+        self.tell(Compaction::Failed { trigger, reason, text: text.clone(), usage, cost_usd }).await;
+        (reason, text)
     }
 
     async fn tell(&self, what: Compaction) {

@@ -25,7 +25,7 @@ use crate::session;
 const TIER: &str = "full";
 
 /// What the user reads meanwhile.
-const PHASE: &str = "Summarising…";
+const PHASE: &str = "Summarizing…";
 
 /// Who summarizes where it is not the model of the conversation that is asked as ever.
 const SYSTEM: &str = include_str!("../../../../../assets/prompts/summarizer.md");
@@ -99,7 +99,7 @@ impl Attempt<'_> {
         }
         let text = match text {
             Ok(text) => text,
-            Err(Failed { reason, text, .. }) => return Ok(Proposal::Failed { reason, text }),
+            Err(Failed { reason, text, .. }) => return Ok(Proposal::Failed { reason, text, spent: (spent, cost_usd) }),
         };
         let summary = summary::message(&text, self.wish.trigger);
         let (opening, brought) = self.brings(&summary).await;
