@@ -256,7 +256,8 @@ impl Cli {
     /// Usage errors, and the texts of `--help` and `--version`; `clap::Error::exit` prints each where it belongs and
     /// ends with 2 or 0.
     pub fn read(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
-        let cli = Cli::try_parse_from(arguments)?;
+        let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let cli = Cli::try_parse_from(&arguments).map_err(|error| elsewhere(&arguments, &error).unwrap_or(error))?;
         let flags = &cli.flags;
         if flags.input_format == InputFormat::StreamJson && flags.prompt.is_some() {
             return Err(usage("--input-format stream-json reads prompts from stdin: leave out the prompt"));
@@ -381,6 +382,14 @@ fn meant(word: &str) -> Option<String> {
     Some(instead.map_or_else(|| format!("did you mean `cocode {near}`?"), |(_, instead)| (*instead).to_owned()))
 }
 
+/// A usage error that says so where a command of another agent was given with arguments, as in `mcp add name`.
+fn elsewhere(arguments: &[OsString], error: &clap::Error) -> Option<clap::Error> {
+    let word = arguments.get(1)?.to_str()?;
+    let more = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict);
+    let (_, fix) = ELSEWHERE.iter().find(|(name, _)| more && *name == word)?;
+    Some(usage(format!("`{word}` is not a command: {fix}")))
+}
+
 /// A usage error: printed with the usage line, exit code 2.
 pub fn usage(message: impl std::fmt::Display) -> clap::Error {
     Cli::command().error(ErrorKind::ValueValidation, message)
@@ -489,6 +498,9 @@ mod tests {
         check(&["-p", "x", "--input-format", "stream-json"], "leave out the prompt");
         check(&["serve"], "`serve` is not a command: cocode has no server yet; `cocode -p serve` sends it as a prompt");
         check(&["mpc"], "`mpc` is not a command: cocode starts no MCP servers yet");
+        check(&["mcp", "add", "files", "--", "server"], "`mcp` is not a command: cocode starts no MCP servers yet");
+        check(&["plugin", "list"], "`plugin` is not a command: cocode has no plugins yet");
+        check(&["fix", "list"], "cannot be used with");
         check(&["doctr"], "did you mean `cocode doctor`?");
         check(&["skill", "--offline"], "did you mean `cocode skills`?");
         for prompt in ["hello", "hi", "continue", "test", "review", "Serve", "fix", "why", "explain", "serve it"] {

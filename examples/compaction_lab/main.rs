@@ -167,7 +167,7 @@ fn report(all: &[Stats]) {
         );
     };
     println!(
-        "| window, policy | sessions | micro | read again | full | refused | trim | of requests | summarised | saved | MB of prefix lost | trimmed | clearing cost | and saved | all |"
+        "| window, policy | sessions | micro | read again | full | refused | trim | of requests | summarized | saved | MB of prefix lost | trimmed | clearing cost | and saved | all |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let policies = Policy::ALL.len();

@@ -142,8 +142,13 @@ fn thinking(info: &ThinkingInfo) -> String {
     }
     let known: Vec<String> = info.supported.iter().map(|level| format!("`{level}`")).collect();
     let _ = write!(text, "\n\nThis model supports {}.", known.join(", "));
-    if info.supported.len() > 1 {
-        text.push_str(" `deepthink` or `ultrathink` in a message applies to that message.");
+    let words: Vec<String> = [&info.keywords.deep, &info.keywords.ultra]
+        .into_iter()
+        .filter_map(|words| words.first())
+        .map(|word| format!("`{word}`"))
+        .collect();
+    if info.supported.len() > 1 && !words.is_empty() {
+        let _ = write!(text, " {} in a message applies to that message.", words.join(" or "));
     }
     text
 }

@@ -463,7 +463,7 @@ pub(super) fn command(
         if !app.asks.is_empty() {
             app.tell("the question comes first, then this list again", now);
         }
-        app.picker = Some(Picker::waiting(kind));
+        app.picker = Some(Picker::opened(kind, builtin));
         vec![Effect::Send(Op::List { what: kind })]
     };
     let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::reports::{Look, unquoted};
+use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
 use super::{Begin, Engine, Inbox, changes, forecast, lists, open, skills};
 use crate::agent::mailbox::Prompt;
@@ -65,6 +65,7 @@ impl Engine {
             Builtin::Export => self.export(args).await,
             Builtin::Compact => self.compact(args, inbox).await,
             Builtin::Config => self.configure(args).await,
+            Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
             Builtin::Plan => self.plan(args, inbox).await,
             Builtin::Skills => self.skills(args).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {

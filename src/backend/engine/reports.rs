@@ -19,6 +19,9 @@ use crate::protocol::{Changes, Event, FoundList, Listed, ModelList, SettingList,
 use crate::provider::key::Secret;
 use crate::session::Session;
 
+/// The setting that `/theme` shows and changes.
+pub(super) const THEME: &str = "tui.theme";
+
 /// All that they look at.
 pub(super) struct Look<'a> {
     pub(super) setup: &'a Setup,
@@ -63,6 +66,7 @@ impl<'a> Look<'a> {
             Builtin::Model => Ok(Report::Models(self.models.list(&self.agent.model))),
             Builtin::Resume => lists::sessions(self.setup, None).map(Report::Sessions),
             Builtin::Config => self.settings(args),
+            Builtin::Theme => self.settings(THEME),
             Builtin::Doctor => Ok(Report::Doctor(findings(self.setup).await)),
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),

@@ -33,6 +33,7 @@ pub enum Builtin {
     Agents,
     Memory,
     Plan,
+    Theme,
     Vim,
     Exit,
 }
@@ -110,7 +111,7 @@ impl Builtin {
             ("Session", &[Clear, Resume, Find, Rename, Export, Copy, Status, Cost, Exit]),
             ("Context", &[Context, Compact, Memory, Todos]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
-            ("Model and settings", &[Model, Thinking, Permissions, Config, Vim, Skills, Agents, Hooks]),
+            ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Hooks]),
             ("Help", &[Help, Doctor, BugReport]),
         ]
     };
@@ -278,6 +279,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Plan, "plan", "Plan before anything is changed; `exit` leaves plan mode")
             .hint("[task | exit]")
             .turn(is_task),
+        Row::new(Theme, "theme", "Show or switch the color theme").looks(bare).hint("[name]").list(ListKind::Settings),
         Row::new(Vim, "vim", "Switch vim keys in the prompt on or off").screen(Screen::Vim),
         Row::new(Exit, "exit", "End the session").also(&["quit"]).screen(Screen::Exit),
     ]

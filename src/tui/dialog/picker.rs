@@ -10,6 +10,7 @@ use nucleo_matcher::Config;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::entry::Entry;
+use crate::commands::Builtin;
 use crate::protocol::{FoundRow, ListKind, Listed, RewindWhat, SettingKind, SettingPlace, SettingRow, Word};
 use crate::provider::key::Secret;
 use crate::session::entry::Seq;
@@ -188,6 +189,15 @@ impl Picker {
         let item = |(seq, text): &(Seq, String)| Item::new(text, "", Choice::Prompt(*seq));
         let items = prompts.iter().rev().map(item).collect();
         Picker { kind: Some(ListKind::Prompts), ..Picker::new("Rewind to before which prompt?", None, items) }
+    }
+
+    /// The same for a command, which may be about one row.
+    pub fn opened(kind: ListKind, by: Option<Builtin>) -> Picker {
+        let mut picker = Picker::waiting(kind);
+        if by == Some(Builtin::Theme) {
+            picker.filter.insert("tui.theme");
+        }
+        picker
     }
 
     /// Opens the search of all sessions with these words.

@@ -432,9 +432,7 @@ fn a_row_says_as_much_as_there_is_room_for() {
 #[test]
 fn a_theme_is_shown_while_a_list_offers_it() {
     let mut run = Run::new(80, 24);
-    run.app.picker = Some(Picker::waiting(ListKind::Settings));
-    run.msg(settings("dark", None));
-    run.keys("theme<enter><down>");
+    run.keys("/theme<enter>").msg(settings("dark", None)).keys("<enter><down>");
     let shown = |run: &mut Run| run.effects.drain(..).filter(|effect| effect.starts_with("Theme")).collect::<Vec<_>>();
     assert_eq!(shown(&mut run), [r#"Theme { name: "light", light: false }"#]);
     run.keys("<esc>");
