@@ -1,6 +1,7 @@
 //! Asks a model and streams its answer. Codecs are pure; only `http` and `offline` do I/O.
 
 pub mod anthropic;
+mod body;
 mod bounds;
 pub mod cache;
 pub mod catalog;

@@ -253,12 +253,6 @@ pub(super) fn tool_name(name: &str) -> String {
     if name.is_empty() { "unnamed".to_string() } else { name }
 }
 
-/// The body: `messages` comes last, so that a longer conversation starts with the bytes of the shorter one.
-pub(super) fn body(mut head: serde_json::Map<String, Value>, messages_field: &str, messages: Vec<Value>) -> Vec<u8> {
-    head.insert(messages_field.to_string(), Value::Array(messages));
-    serde_json::to_vec(&Value::Object(head)).expect("a JSON value is JSON")
-}
-
 pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(map) => map,

@@ -4,11 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::message::{Block, Content, Outcome, Role, ToolResult};
-use crate::provider::codec::{self, CodecSettings, Sendable, object, replay, runs, sendable, tool_name};
+use crate::provider::body::Body;
+use crate::provider::codec::{CodecSettings, Sendable, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
 
 /// The smallest thinking budget that the API takes, in tokens; also what is left for the answer.
 const LEAST: u32 = 1024;
+/// What marks a block as the end of something to be cached.
+const MARK: &str = "cache_control";
 
 pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
     let mut head = object(json!({ "model": request.model, "max_tokens": request.max_output, "stream": true }));
@@ -18,11 +21,10 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
         head.insert("system".into(), json!([system]));
     }
     let tools = tools(request);
-    let mut stays = None;
     if !tools.is_empty() {
         head.insert("tools".into(), Value::Array(tools));
     }
-    let mut messages: Vec<Value> = Vec::new();
+    let mut messages = Body::default();
     for (role, blocks) in runs(&request.messages) {
         let (role, content) = match role {
             Role::User => ("user", user(&blocks, request, settings)),
@@ -34,23 +36,29 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
         let first =
             |block: &&Block| matches!(block, Block::ToolResult(it) if Some(&it.id) == request.frontier.as_ref());
         if blocks.iter().any(first) {
-            stays = messages.iter().rposition(|message| message["role"] == "user");
+            // The end of what the next clearing leaves alone: without this mark only the system prompt would be read from
+            // the cache.
+            mark_last(messages.latest().find(|message| message["role"] == "user"));
         }
         match messages.last_mut() {
             // A reply of which nothing can be sent leaves its neighbours side by side.
-            Some(last) if last["role"] == role => {
-                if let Some(before) = last["content"].as_array_mut() {
-                    before.extend(content);
-                }
-            }
+            Some(last) if last["role"] == role => lengthen(last, content),
             _ => messages.push(json!({ "role": role, "content": content })),
         }
     }
-    think(&mut head, request, &messages);
+    think(&mut head, request, &mut messages);
     mark_last_turns(&mut messages);
-    // The end of what the next clearing leaves alone: without this mark only the system prompt would be read from the cache.
-    mark_last(stays.and_then(|at| messages.get_mut(at)));
-    codec::body(head, "messages", messages)
+    messages.finish(&head, "messages")
+}
+
+/// Adds to a message. A mark stays at its end.
+fn lengthen(message: &mut Value, content: Vec<Value>) {
+    let Some(before) = message["content"].as_array_mut() else { return };
+    let marked = before.last_mut().and_then(|last| last.as_object_mut()?.shift_remove(MARK)).is_some();
+    before.extend(content);
+    if marked {
+        mark_last(Some(message));
+    }
 }
 
 fn tools(request: &Request) -> Vec<Value> {
@@ -76,7 +84,7 @@ fn tools(request: &Request) -> Vec<Value> {
     tools
 }
 
-fn think(head: &mut Map<String, Value>, request: &Request, messages: &[Value]) {
+fn think(head: &mut Map<String, Value>, request: &Request, messages: &mut Body) {
     let effort = |head: &mut Map<String, Value>, effort: &str| {
         head.insert("output_config".into(), json!({ "effort": effort }));
     };
@@ -103,17 +111,18 @@ fn think(head: &mut Map<String, Value>, request: &Request, messages: &[Value]) {
     }
 }
 
-fn answers_unthought_calls(messages: &[Value]) -> bool {
+fn answers_unthought_calls(messages: &mut Body) -> bool {
     let kind = |block: &Value| block["type"].as_str().unwrap_or_default().to_string();
-    let [.., reply, results] = messages else { return false };
+    let mut latest = messages.latest();
+    let (Some(results), Some(reply)) = (latest.next(), latest.next()) else { return false };
     let answers = results["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| kind(b) == "tool_result"));
     let first = reply["content"].get(0).map(kind).unwrap_or_default();
     answers && !matches!(first.as_str(), "thinking" | "redacted_thinking")
 }
 
 /// Marks the last two user turns: one to be read from the cache now, one for the next request.
-fn mark_last_turns(messages: &mut [Value]) {
-    for message in messages.iter_mut().rev().filter(|message| message["role"] == "user").take(2) {
+fn mark_last_turns(messages: &mut Body) {
+    for message in messages.latest().filter(|message| message["role"] == "user").take(2) {
         mark_last(Some(message));
     }
 }
@@ -126,7 +135,7 @@ fn mark_last(message: Option<&mut Value>) {
 }
 
 fn mark(block: &mut Value) {
-    block["cache_control"] = json!({ "type": "ephemeral" });
+    block[MARK] = json!({ "type": "ephemeral" });
 }
 
 fn text(text: &str) -> Option<Value> {

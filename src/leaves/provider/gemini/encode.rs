@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, schema};
 use crate::message::{Block, CallId, Outcome, Role, ToolResult};
+use crate::provider::body::Body;
 use crate::provider::catalog::ThinkingStyle;
 use crate::provider::codec::{self, CodecSettings, Sendable, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
@@ -45,7 +46,7 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
     for call in request.messages.iter().flat_map(|message| message.calls()) {
         names.insert(&call.id, tool_name(&call.name));
     }
-    let mut contents: Vec<Value> = Vec::new();
+    let mut contents = Body::default();
     for (role, blocks) in runs(&request.messages) {
         let (role, parts) = match role {
             Role::User => ("user", user(&blocks, &names, request, settings)),
@@ -63,7 +64,7 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
             _ => contents.push(json!({ "role": role, "parts": parts })),
         }
     }
-    codec::body(head, "contents", contents)
+    contents.finish(&head, "contents")
 }
 
 fn think(thinking: &Thinking, settings: &CodecSettings) -> Option<Value> {

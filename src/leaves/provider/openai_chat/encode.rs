@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::message::{Block, Role, ToolResult};
+use crate::provider::body::Body;
 use crate::provider::catalog::ThinkingParam;
 use crate::provider::codec::{self, CodecSettings, Sendable, data_url, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
@@ -31,17 +32,17 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
         head.insert("tools".into(), Value::Array(tools));
     }
     think(&mut head, request, settings);
-    let mut messages = Vec::new();
+    let mut messages = Body::default();
     if !request.system.is_empty() {
         messages.push(json!({ "role": "system", "content": &*request.system }));
     }
     for (role, blocks) in runs(&request.messages) {
         match role {
-            Role::User => user(&blocks, request, settings, &mut messages),
+            Role::User => messages.extend(user(&blocks, request, settings)),
             Role::Assistant => messages.extend(assistant(&blocks, request)),
         }
     }
-    codec::body(head, "messages", messages)
+    messages.finish(&head, "messages")
 }
 
 fn think(head: &mut Map<String, Value>, request: &Request, settings: &CodecSettings) {
@@ -91,18 +92,18 @@ fn media(part: Sendable<'_>) -> Value {
     }
 }
 
-fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, messages: &mut Vec<Value>) {
-    let mut parts = Vec::new();
+fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings) -> Vec<Value> {
+    let (mut messages, mut parts) = (Vec::new(), Vec::new());
     for block in blocks {
         match block {
-            Block::ToolResult(answer) => result(answer, request, settings, messages, &mut parts),
+            Block::ToolResult(answer) => messages.push(result(answer, request, settings, &mut parts)),
             Block::Text { text, .. } if !text.trim().is_empty() => parts.push(json!({ "type": "text", "text": text })),
             Block::Media(part) => parts.push(media(sendable(part, request, settings))),
             _ => {}
         }
     }
     if parts.is_empty() {
-        return;
+        return messages;
     }
     // Many servers' templates take a plain string only.
     let texts: Option<Vec<&str>> =
@@ -112,22 +113,17 @@ fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, messages
         None => Value::Array(parts),
     };
     messages.push(json!({ "role": "user", "content": content }));
+    messages
 }
 
 /// A result goes into a message of its own; its media, which that cannot hold, behind all results.
-fn result(
-    result: &ToolResult,
-    request: &Request,
-    settings: &CodecSettings,
-    messages: &mut Vec<Value>,
-    behind: &mut Vec<Value>,
-) {
+fn result(result: &ToolResult, request: &Request, settings: &CodecSettings, behind: &mut Vec<Value>) -> Value {
     let texts = codec::texts(result, request, settings, |label, part| {
         behind.extend([json!({ "type": "text", "text": label }), media(part)]);
     });
     let text = texts.join("\n");
     let text = if text.is_empty() { "(no output)".to_string() } else { text };
-    messages.push(json!({ "role": "tool", "tool_call_id": result.id.as_str(), "content": text }));
+    json!({ "role": "tool", "tool_call_id": result.id.as_str(), "content": text })
 }
 
 fn assistant(blocks: &[&Block], request: &Request) -> Option<Value> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NAME, decode, encode};
 use crate::message::Wire;
-use crate::provider::codec::{self, CodecSettings, Compaction, Encoded, malformed, object};
+use crate::provider::codec::{CodecSettings, Compaction, Encoded, malformed, object};
 use crate::provider::{Compacted, Error, Request};
 
 impl Compaction for super::OpenaiResponses {
@@ -22,7 +22,7 @@ impl Compaction for super::OpenaiResponses {
             path: "/responses/compact".to_string(),
             query: "",
             headers: Vec::new(),
-            body: codec::body(head, "input", encode::input(request, settings)),
+            body: encode::input(request, settings).finish(&head, "input"),
         }
     }
 

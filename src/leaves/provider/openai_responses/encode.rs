@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::NAME;
 use crate::message::{Block, Content, Role, ToolResult, Wire};
+use crate::provider::body::Body;
 use crate::provider::catalog::ThinkingStyle;
-use crate::provider::codec::{self, CodecSettings, Sendable, data_url, object, replay, runs, sendable, tool_name};
+use crate::provider::codec::{CodecSettings, Sendable, data_url, object, replay, runs, sendable, tool_name};
 use crate::provider::{Request, Thinking};
 
 pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
@@ -26,17 +27,17 @@ pub(super) fn body(request: &Request, settings: &CodecSettings) -> Vec<u8> {
     if !tools.is_empty() {
         head.insert("tools".into(), Value::Array(tools));
     }
-    codec::body(head, "input", input(request, settings))
+    input(request, settings).finish(&head, "input")
 }
 
 /// The conversation as items.
-pub(super) fn input(request: &Request, settings: &CodecSettings) -> Vec<Value> {
-    let mut input = Vec::new();
+pub(super) fn input(request: &Request, settings: &CodecSettings) -> Body {
+    let mut input = Body::default();
     for (role, blocks) in runs(&request.messages) {
-        match role {
-            Role::User => user(&blocks, request, settings, &mut input),
-            Role::Assistant => assistant(&blocks, request, &mut input),
-        }
+        input.extend(match role {
+            Role::User => user(&blocks, request, settings),
+            Role::Assistant => assistant(&blocks, request),
+        });
     }
     input
 }
@@ -108,8 +109,8 @@ fn media(part: Sendable<'_>) -> Value {
     }
 }
 
-fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, input: &mut Vec<Value>) {
-    let mut content = Vec::new();
+fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings) -> Vec<Value> {
+    let (mut input, mut content) = (Vec::new(), Vec::new());
     let flush = |content: &mut Vec<Value>, input: &mut Vec<Value>| {
         if !content.is_empty() {
             let content = std::mem::take(content);
@@ -120,7 +121,7 @@ fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, input: &
         match block {
             // What the server made of an earlier part stands for itself, in its place.
             Block::Text { wire, .. } if items(wire, request).is_some() => {
-                flush(&mut content, input);
+                flush(&mut content, &mut input);
                 input.extend(items(wire, request).into_iter().flatten().cloned());
             }
             Block::ToolResult(answer) => input.push(result(answer, request, settings)),
@@ -129,7 +130,8 @@ fn user(blocks: &[&Block], request: &Request, settings: &CodecSettings, input: &
             _ => {}
         }
     }
-    flush(&mut content, input);
+    flush(&mut content, &mut input);
+    input
 }
 
 /// The items that this server compacted a conversation into.
@@ -153,8 +155,8 @@ fn result(result: &ToolResult, request: &Request, settings: &CodecSettings) -> V
     json!({ "type": "function_call_output", "call_id": result.id.as_str(), "output": output })
 }
 
-fn assistant(blocks: &[&Block], request: &Request, input: &mut Vec<Value>) {
-    let from = input.len();
+fn assistant(blocks: &[&Block], request: &Request) -> Vec<Value> {
+    let mut input: Vec<Value> = Vec::new();
     for block in blocks {
         match block {
             // An item of another kind, such as a web search, is replayed whole and has no text of its own.
@@ -185,7 +187,8 @@ fn assistant(blocks: &[&Block], request: &Request, input: &mut Vec<Value>) {
         }
     }
     // Reasoning must be followed by what it led to; an interrupted reply may lack that.
-    while input.len() > from && input.last().is_some_and(|item| item["type"] == "reasoning") {
+    while input.last().is_some_and(|item| item["type"] == "reasoning") {
         input.pop();
     }
+    input
 }
