@@ -8,7 +8,8 @@ use regex::{Captures, Regex};
 /// What takes the place of a secret.
 pub const HIDDEN: &str = "[hidden]";
 
-/// What keys look like wherever they stand. What stands for each may name a part that stays.
+/// What keys look like wherever they stand. What stands for each may name a part that stays. Keys are ASCII: `\w` and `\d`
+/// would mean every script, and a repetition of one takes a megabyte.
 static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let pem = "(?: BLOCK)?-----";
     let patterns = [
@@ -17,10 +18,10 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         r"\b(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{8,}|\b(?:sk|pk|rk)-[A-Za-z_\-]*[0-9][A-Za-z0-9_\-]{6,}",
         r"(?i)\bsk-[A-Za-z0-9_\-]{8,}",
         r"\b(?:hf|npm)_[A-Za-z0-9]{20,}|\bpypi-[A-Za-z0-9_\-]{32,}|\bAGE-SECRET-KEY-[A-Z0-9]{8,}",
-        r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[\w\-]{8,}|\bGOCSPX-[\w\-]{8,}|\bSG\.[\w\-]{8,}\.[\w\-]+",
-        r"\b(?:xai|pplx|nvapi|tvly|gldt|sq0atp|pul)-[A-Za-z0-9_\-]{16,}|\bhvs\.[\w\-]{16,}",
+        r"\bAIza[A-Za-z0-9_\-]{16,}|\bya29\.[A-Za-z0-9_\-]{8,}|\bGOCSPX-[A-Za-z0-9_\-]{8,}|\bSG\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+",
+        r"\b(?:xai|pplx|nvapi|tvly|gldt|sq0atp|pul)-[A-Za-z0-9_\-]{16,}|\bhvs\.[A-Za-z0-9_\-]{16,}",
         r"\b(?:gsk|r8|dckr_pat|lin_api|sbp|rubygems)_[A-Za-z0-9_\-]{16,}",
-        r"\b(?:glsa|figd|shpss)_[A-Za-z0-9_\-]{16,}|\b(?:NRAK|PMAK)-[A-Za-z0-9\-]{16,}|\bATATT[\w\-=]{16,}|\bdapi[0-9a-f]{16,}",
+        r"\b(?:glsa|figd|shpss)_[A-Za-z0-9_\-]{16,}|\b(?:NRAK|PMAK)-[A-Za-z0-9\-]{16,}|\bATATT[A-Za-z0-9_\-=]{16,}|\bdapi[0-9a-f]{16,}",
         r"\b(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{12,}",
         r"\beyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]+",
     ];
@@ -40,11 +41,11 @@ static KEYS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         ),
         (r"(?i)\b(sshpass\s+-p\s*|[?&](?:sig|x-amz-signature)=)[^\s&]{4,}", "$1[hidden]"),
         (r#"(\b[A-Z][A-Z0-9_]*_KEY\s*=\s*["']?)[A-Za-z_\-]*[0-9][A-Za-z0-9_\-]{5,}"#, "$1[hidden]"),
-        (r"(?i)(<[\w.:\-]*(?:password|secret|token|apikey)>)[^<>\s]{4,}(</)", "$1[hidden]$2"),
+        (r"(?i)(<[A-Za-z0-9_.:\-]*(?:password|secret|token|apikey)>)[^<>\s]{4,}(</)", "$1[hidden]$2"),
         // .netrc and .pgpass
         (r"(?im)(\blogin\s+\S+\s+password\s+)\S+", "$1[hidden]"),
         (r"(?im)^([ \t]*password[ \t]+)\S*[0-9]\S*[ \t]*$", "$1[hidden]"),
-        (r"(?m)^([\w.*\-]+:(?:\d{4,5}|\*):[A-Za-z*][^:\s]*:[^:\s]+:)[^:\s]+$", "$1[hidden]"),
+        (r"(?m)^([A-Za-z0-9_.*\-]+:(?:[0-9]{4,5}|\*):[A-Za-z*][^:\s]*:[^:\s]+:)[^:\s]+$", "$1[hidden]"),
     ];
     let whole = patterns.iter().map(|pattern| (*pattern, HIDDEN));
     whole.chain(parts).filter_map(|(pattern, with)| Some((Regex::new(pattern).ok()?, with))).collect()
@@ -61,15 +62,15 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let bare = r#"\[hidden\]|[^\s,;"'()\[\]{}&]+|&[^\s,;"'()\[\]{}]*"#;
     let ways = [
         format!(
-            r"(?P<set>\bset_?(?:password|secret|token|api_?key)\(\s*|#define\s+\w*(?:{name})\s+)(?P<argument>{quoted})"
+            r"(?P<set>\bset_?(?:password|secret|token|api_?key)\(\s*|#define\s+[a-z0-9_]*(?:{name})\s+)(?P<argument>{quoted})"
         ),
         format!(
             r#"(?P<list>\b(?:name|key)["']?\s*[:=]\s*["']?[a-z0-9_.\-]*(?:{name})["']?[,\s]+["']?value["']?\s*[:=]\s*)(?P<item>{quoted}|{bare})"#
         ),
         format!(r#"(?P<variable>(?-i:["'][A-Z0-9_]*(?:PASSWORD|SECRET|TOKEN|KEY)["']\s*,\s*))(?P<default>{quoted})"#),
-        format!(r"(?P<typed>[a-z0-9_]*(?:{name})\s*:\s*&?[a-z_][\w<>:'& ]*=\s*)(?P<constant>{quoted})"),
+        format!(r"(?P<typed>[a-z0-9_]*(?:{name})\s*:\s*&?[a-z_][a-z0-9_<>:'& ]*=\s*)(?P<constant>{quoted})"),
         format!(
-            r#"(?P<name>[a-z0-9_.\-]*(?:{name})\d*)(?P<joint>\\*["']?\s*(?:=>|:=|[=:])\s*)(?P<value>{quoted}|{bare})"#
+            r#"(?P<name>[a-z0-9_.\-]*(?:{name})[0-9]*)(?P<joint>\\*["']?\s*(?:=>|:=|[=:])\s*)(?P<value>{quoted}|{bare})"#
         ),
     ];
     Regex::new(&format!("(?i){}", ways.join("|"))).ok()
@@ -178,6 +179,15 @@ pub fn field(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_take_little_memory() {
+        let patterns = KEYS.iter().map(|(pattern, _)| pattern).chain(NAMED.iter()).chain(WORDS.iter());
+        for pattern in patterns {
+            let small = regex::RegexBuilder::new(pattern.as_str()).size_limit(200_000).build();
+            assert!(small.is_ok(), "{pattern}");
+        }
+    }
 
     #[test]
     fn keys_are_hidden() {
