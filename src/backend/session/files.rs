@@ -12,8 +12,8 @@ use super::review::Without;
 use super::store::Store;
 use crate::message::{BlobId, CallId};
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::links;
 use crate::stdx::replace::{Replacement, is_half_written};
+use crate::stdx::{links, regular};
 
 /// Largest file whose content is saved, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -114,7 +114,7 @@ impl Files {
     /// Names files that a kill left in the middle of our writing them in place, with what restores them.
     pub(super) fn half_written(&self) -> Vec<String> {
         let half = |change: &Change| {
-            let found = fs::read(&change.path).ok();
+            let found = regular::read(&change.path, LARGEST).ok();
             let hash = found.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
             !change.explains(hash.as_ref()) && self.is_half(change, found.as_deref())
         };

@@ -11,6 +11,7 @@ use super::error::Error;
 use super::pictures::Pictures;
 use crate::protocol::{Picture, Typed};
 use crate::stdx::fs::{private_dir, replace_private};
+use crate::stdx::regular;
 
 /// Size at which the file is halved, in bytes.
 const FULL: u64 = 4 << 20;
@@ -43,7 +44,7 @@ impl History {
     /// The last prompts of a project, at most `max`, oldest first; the same one is listed once, at its last use. Damaged
     /// lines are skipped, and so are marks of pictures that are gone; a file that cannot be read is an empty history.
     pub fn load(&self, project: &Path, max: usize) -> Vec<Typed> {
-        let Ok(file) = File::open(&self.file) else { return Vec::new() };
+        let Ok(file) = regular::open(&self.file) else { return Vec::new() };
         let mut prompts = Vec::new();
         let mut known = std::collections::HashSet::new();
         for line in tail(file).unwrap_or_default().split(|byte| *byte == b'\n').rev() {

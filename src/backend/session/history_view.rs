@@ -12,6 +12,7 @@ use super::log::{Line, Lines};
 use super::session::Session;
 use crate::message::{Block, Kind, Message, StopReason};
 use crate::protocol::{Earlier, HistoryItem, Part};
+use crate::stdx::regular;
 
 /// A prompt that one can go back to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +81,7 @@ impl Session {
 /// What the file system says.
 pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     let failed = |error| Error::io("read", log, error);
-    let file = std::fs::File::open(log).map_err(failed)?;
+    let file = regular::open(log).map_err(failed)?;
     let loaded = Loaded::read(&file, log).map_err(failed)?;
     items(log, &loaded.folds.unpacked())
 }
@@ -92,7 +93,7 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
 /// What the file system says.
 pub fn read_part(log: &Path, part: Part, most: usize) -> Result<Earlier, Error> {
     let failed = |error| Error::io("read", log, error);
-    let file = std::fs::File::open(log).map_err(failed)?;
+    let file = regular::open(log).map_err(failed)?;
     let lines = Loaded::read(&file, log).map_err(failed)?.folds.unpacked();
     let at = |seq: Seq| lines.partition_point(|line| line.seq < seq);
     let apart = |index: &usize| {

@@ -4,7 +4,7 @@
 //! the session's own folder again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,6 +18,7 @@ use super::load::Loaded;
 use super::log::FILE;
 use super::meta::Meta;
 use crate::stdx::fs::replace_private;
+use crate::stdx::regular;
 
 /// Version of the cache's schema; another one is rebuilt.
 const VERSION: u32 = 1;
@@ -186,7 +187,7 @@ pub fn cleanup(home: &Path, keep: Duration, now: SystemTime) -> Result<usize, Er
     let Some(age) = Age::new(uses, keep, now) else { return Ok(0) };
     let old = |meta: fs::Metadata| meta.modified().is_ok_and(|changed| age.of(changed) > keep);
     for (_, log) in logs {
-        let Ok(file) = File::open(&log) else { continue };
+        let Ok(file) = regular::open(&log) else { continue };
         // The lock is held until the folder is gone, so that nobody opens the session meanwhile.
         if used(&log).is_some_and(|used| age.of(used) > keep)
             && file.try_lock().is_ok()
@@ -251,6 +252,7 @@ fn summarize(id: &str, log: &Path, changed: Duration, bytes: u64) -> Option<Summ
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::sync::Arc;
 
     use super::*;

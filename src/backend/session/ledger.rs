@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::Usage;
 use crate::stdx::fs::private_dir;
+use crate::stdx::regular;
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,7 +105,7 @@ impl Ledger {
 
     fn read_on(&mut self) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
-        let mut file = match File::open(path) {
+        let mut file = match regular::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),

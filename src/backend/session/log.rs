@@ -14,6 +14,7 @@ use super::line::{Tag, glance};
 use super::offsets;
 use crate::message::Effect;
 use crate::stdx::fs::private_dir;
+use crate::stdx::regular;
 
 /// The log's name in its session's folder.
 pub const FILE: &str = "transcript.jsonl";
@@ -188,7 +189,7 @@ impl Lines {
     /// # Errors
     /// What the file system says.
     pub(super) fn open(path: &Path) -> Result<Lines, Error> {
-        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        let file = regular::open(path).map_err(|error| Error::io("read", path, error))?;
         Ok(Lines(BufReader::with_capacity(1 << 18, file)))
     }
 
@@ -246,9 +247,11 @@ impl Writer {
     /// # Errors
     /// `Locked` when another process holds it; otherwise what the file system says.
     pub(super) fn lock(path: PathBuf, session: &str) -> Result<Writer, Error> {
+        // It is opened for good only after a look: a pipe in its place would never open.
         let mut options = OpenOptions::new();
         options.read(true).append(true);
-        let file = options.open(&path).map_err(|error| Error::io("open", &path, error))?;
+        let file = regular::open(&path).and_then(|_| options.open(&path));
+        let file = file.map_err(|error| Error::io("open", &path, error))?;
         take_lock(&file, &path, session)?;
         let mut writer = Writer::lazy(path, session);
         writer.file = Some(file);
@@ -326,13 +329,16 @@ impl Writer {
     /// the log then.
     pub(super) fn write_anew(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let failed = |error| Error::write(&self.path, error);
-        if let Ok(found) = File::open(&self.path) {
+        if let Ok(found) = regular::open(&self.path) {
             let ours = self.file.as_ref().and_then(|file| file.metadata().ok());
             let other =
                 found.metadata().ok().zip(ours).is_none_or(|(one, other)| !super::watch::same_file(&one, &other));
             if other {
                 take_lock(&found, &self.path, &self.session)?;
             }
+        }
+        // Whatever it is: a pipe or a link that leads nowhere is in the way, too.
+        if self.path.symlink_metadata().is_ok() {
             let kept = (1..).map(|n| self.path.with_extension(format!("jsonl.found-{n}"))).find(|path| !path.exists());
             kept.map_or(Ok(()), |kept| fs::rename(&self.path, kept)).map_err(failed)?;
         }

@@ -193,6 +193,15 @@ mod tests {
             },
             "removed or replaced",
         );
+        // Nobody writes into it, so opening it would wait forever.
+        #[cfg(unix)]
+        check(
+            |log| {
+                fs::remove_file(log).unwrap();
+                assert!(std::process::Command::new("mkfifo").arg(log).status().unwrap().success());
+            },
+            "removed or replaced",
+        );
         let cut = |log: &Path, len: u64| fs::File::options().write(true).open(log).unwrap().set_len(len).unwrap();
         check(|log| cut(log, 0), "was truncated");
         check(|log| cut(log, fs::metadata(log).unwrap().len() - 30), "was truncated");

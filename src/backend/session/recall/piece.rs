@@ -1,6 +1,5 @@
 //! What of an entry can be found again, in words.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use crate::message::{self, Attachment, Block, CallId, Message};
 use crate::session::entry::EntryKind;
+use crate::stdx::regular;
 
 // Who said it, and how. No doc comment: it would be sent with the schema of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -116,7 +116,7 @@ pub(super) fn tool_of(log: &Path, result: u64, call: &CallId) -> io::Result<Opti
     const NEAR: u64 = 64 << 10;
     const FAR: u64 = 4 << 20;
     let mark = format!("\"id\":\"{call}\",\"name\":\"");
-    let mut file = File::open(log)?;
+    let mut file = regular::open(log)?;
     for reach in [NEAR, FAR] {
         let from = result.saturating_sub(reach);
         let mut bytes = Vec::new();

@@ -1,6 +1,5 @@
 //! Looks through the bytes of a log on several threads: which lines may hold what is looked for, and which still count.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use super::terms::Terms;
 use crate::session::entry::{Entry, EntryKind, Seq};
 use crate::session::line::{self, Tag, glance};
 use crate::session::log::Line;
+use crate::stdx::regular;
 
 /// Bytes from which on another thread pays.
 const SHARE: u64 = 4 << 20;
@@ -141,7 +141,7 @@ pub(super) fn scan(log: &Path, query: &Terms) -> io::Result<Scanned> {
 /// Looks through the lines that begin between two offsets.
 fn look_through(log: &Path, query: &Terms, from: u64, to: u64) -> io::Result<Scanned> {
     let mut found = Scanned { of_term: vec![0; query.terms()], ..Scanned::default() };
-    let mut reader = BufReader::with_capacity(1 << 18, File::open(log)?);
+    let mut reader = BufReader::with_capacity(1 << 18, regular::open(log)?);
     let mut at = from.saturating_sub(1);
     reader.seek(SeekFrom::Start(at))?;
     if from > 0 {
