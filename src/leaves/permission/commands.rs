@@ -167,8 +167,9 @@ fn follows_links(name: &str, arguments: &[Word]) -> bool {
 }
 
 /// Programs that tell their version before they read anything of the folder. What a project pins is not here: what starts
-/// as `cargo`, `node` or `python` looks first for a toolchain that the folder names, and `pytest` runs its `conftest.py`.
-const VERSIONED: &[&str] = &["bash", "sed", "tar", "gzip", "curl", "gcc", "g++", "cc", "make"];
+/// as `cargo`, `node` or `python` looks first for a toolchain that the folder names, and `pytest` runs its `conftest.py`,
+/// and `curl` reads the `ldaprc` of the folder where it is built with LDAP.
+const VERSIONED: &[&str] = &["bash", "sed", "tar", "gzip", "gcc", "g++", "cc", "make"];
 
 fn tells_version(name: &str, arguments: &[Word]) -> bool {
     let [option] = arguments else { return false };
