@@ -36,7 +36,7 @@ use crate::hooks::{EndReason, Event as Hook, StartSource};
 use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::report::{Ended, Report};
-use crate::protocol::{Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
+use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
@@ -319,7 +319,7 @@ impl Engine {
             if !waiting.is_empty() {
                 mailbox.emit(mailbox.queue()).await;
                 let text = "Your queued messages were not sent because the turn failed.".into();
-                mailbox.emit(Event::Error { text, restore: Some(waiting.join("\n\n")) }).await;
+                mailbox.emit(Event::Error { text, restore: Some(waiting.join(BETWEEN)) }).await;
             }
         }
     }

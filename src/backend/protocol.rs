@@ -37,7 +37,7 @@ use crate::provider::key::Secret;
 use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
-pub use typed::{Fold, Picture, Typed};
+pub use typed::{BETWEEN, Fold, Picture, Typed};
 
 /// Names a question of the engine until it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -239,6 +239,11 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         }
         Stage::Waiting { .. } | Stage::Unread | Stage::Asleep { .. } => return back_to_the_prompt(app, now),
     }
+    // Esc and Enter in one read are Alt+Enter, whose Enter is not the one that the dialog offers.
+    let other = key.code == KeyCode::Enter && !key.modifiers.is_empty();
+    if other && app.asks.front().is_some_and(|dialog| !dialog.writing()) {
+        return Some(Vec::new());
+    }
     if app.asks.front().is_some_and(|dialog| dialog.chooses(key)) {
         let alone = if app.asks.over_a_draft { ALONE_OVER_A_DRAFT } else { ALONE };
         app.asks.held = Some((key, now + alone));

@@ -258,9 +258,9 @@ impl Composer {
         self.popup = None;
     }
 
-    /// Brings a sent text back, with its chips where it is still known, in front of what was typed since.
+    /// Brings sent prompts back, with their chips where they are still known, in front of what was typed since.
     pub fn restore(&mut self, text: &str) {
-        let draft = self.history.find(text.trim()).map_or_else(|| Draft::plain(text), Draft::of);
+        let draft = Draft::of(&self.history.retyped(text.trim()));
         if self.is_empty() {
             self.put(&draft);
         } else {

@@ -301,6 +301,23 @@ fn an_engine_that_panics_gives_prompt_and_terminal_back() {
     leave(&mut screen);
 }
 
+#[cfg(debug_assertions)]
+#[test]
+fn a_prompt_that_joined_the_turn_comes_back_from_a_panic() {
+    let program = Program::new();
+    let script = "- { reply: [text: one two three four five six seven], chunk: 2, pace_ms: 40 }\n- reply: [panic: out of luck]\n";
+    let mut screen = scripted(&program, (80, 24), script);
+    screen.wait_text(READY);
+    screen.send("the first prompt\r");
+    screen.wait_text("one two");
+    screen.send("joined meanwhile\r");
+    assert_eq!(screen.wait_exit().exit_code(), 1);
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: Fine.]\n");
+    screen.wait_text("> joined meanwhile");
+    assert!(!screen.text().contains("the first prompt"), "{}", screen.text());
+    leave(&mut screen);
+}
+
 #[test]
 fn an_answer_commands_no_terminal() {
     let program = Program::new();

@@ -14,7 +14,7 @@ use super::decided;
 use super::skill_runs::Invocation;
 use crate::message::typed;
 use crate::permission::{Mode, Source};
-use crate::protocol::{Answer, Ask, AskId, Asker, Delivery, Event, Op, Question, QueueId, Queued};
+use crate::protocol::{Answer, Ask, AskId, Asker, BETWEEN, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
 use crate::thinking::{Level, Override};
 
@@ -192,7 +192,19 @@ impl Mailbox {
     pub fn unanswered(&self) -> Option<String> {
         let prompt = self.state().prompt.take();
         let all: Vec<String> = prompt.into_iter().chain(self.take_texts()).collect();
-        (!all.is_empty()).then(|| all.join("\n\n"))
+        (!all.is_empty()).then(|| all.join(BETWEEN))
+    }
+
+    /// The prompt of the turn has its answer, though the turn continues.
+    pub(super) fn answered(&self) {
+        self.state().prompt = None;
+    }
+
+    /// The turn is to answer this, too.
+    pub(super) fn joined(&self, prompt: &str) {
+        let mut state = self.state();
+        let all: Vec<String> = state.prompt.take().into_iter().chain([prompt.to_owned()]).collect();
+        state.prompt = Some(all.join(BETWEEN));
     }
 
     pub fn end(&self) {

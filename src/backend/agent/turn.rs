@@ -15,7 +15,7 @@ use crate::commands::Skill;
 use crate::compact::memory::Pause;
 use crate::hooks::{self, Occasion};
 use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Outcome, StopReason, ToolResult};
-use crate::protocol::{self, Event, Item, TurnEnd};
+use crate::protocol::{self, BETWEEN, Event, Item, TurnEnd};
 use crate::provider::{Request, Thinking};
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Pictures};
@@ -72,7 +72,7 @@ impl Turn<'_> {
         let prompts: Vec<_> = since.iter().filter(|(_, message)| message.kind == Kind::Prompt).collect();
         let first = prompts.first().map(|(seq, _)| *seq);
         let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();
-        let restore = if logged.is_empty() { typed } else { logged.join("\n\n") };
+        let restore = if logged.is_empty() { typed } else { logged.join(BETWEEN) };
         let restore = (!answered).then_some(restore);
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
@@ -222,6 +222,7 @@ impl Turn<'_> {
                     self.consider_notes(Pause::Reply)?;
                     return Ok(TurnEnd::Done);
                 }
+                self.mailbox.answered();
                 self.deliver(steers).await?;
                 continue;
             }
@@ -282,6 +283,7 @@ impl Turn<'_> {
         self.mailbox.emit(self.mailbox.queue()).await;
         let mut steers = VecDeque::from(steers);
         while let Some(prompt) = steers.pop_front() {
+            self.mailbox.joined(&prompt.text);
             if let Err(error) = self.push_steer(prompt.clone()).await {
                 steers.push_front(prompt);
                 self.mailbox.put_back(steers.into());

@@ -2,7 +2,7 @@
 
 use super::chip::Draft;
 use super::field::Field;
-use crate::protocol::Typed;
+use crate::protocol::{BETWEEN, Fold, Typed};
 
 /// Earlier prompts, oldest first, and where the user is among them.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,26 @@ impl History {
     /// How a text was typed when it was last sent.
     pub fn find(&self, sent: &str) -> Option<&Typed> {
         self.entries.iter().rev().find(|typed| typed.text == sent)
+    }
+
+    /// How prompts that come back together were typed: a paste must not come back as what somebody typed.
+    pub fn retyped(&self, sent: &str) -> Typed {
+        let mut whole = Typed::from(sent);
+        let mut at = 0;
+        while let Some(rest) = sent.get(at..).filter(|rest| !rest.is_empty()) {
+            let fits = |typed: &&Typed| {
+                let after =
+                    Some(&typed.text).filter(|text| !text.is_empty()).and_then(|text| rest.strip_prefix(&**text));
+                after.is_some_and(|after| after.is_empty() || after.starts_with(BETWEEN))
+            };
+            let known = self.entries.iter().rev().filter(fits).max_by_key(|typed| typed.text.len());
+            whole.folds.extend(
+                known.iter().flat_map(|typed| &typed.folds).cloned().map(|fold| Fold { at: fold.at + at, ..fold }),
+            );
+            at += known.map(|typed| typed.text.len()).or_else(|| rest.find(BETWEEN)).unwrap_or(rest.len())
+                + BETWEEN.len();
+        }
+        whole
     }
 
     /// The entry before; `now` is what is in the composer.
@@ -117,6 +137,26 @@ mod tests {
         let draft = Draft::plain("");
         let texts = [history.older(&draft), history.older(&draft)].map(|draft| draft.map(|draft| draft.text));
         assert_eq!(texts, [Some("now".to_owned()), Some("before".to_owned())]);
+    }
+
+    #[test]
+    fn prompts_that_come_back_together_keep_their_pastes() {
+        let pasted = |text: &str, at, len| Typed { text: text.into(), folds: vec![Fold { at, len, picture: None }] };
+        let mut history = History::default();
+        for typed in [pasted("see one\n\ntwo", 4, 8), pasted("and three", 4, 5), "see one".into()] {
+            history.push(&typed);
+        }
+        for (text, want) in [
+            ("see one\n\ntwo", vec![(4, 8)]),
+            ("see one\n\ntwo\n\nand three", vec![(4, 8), (18, 5)]),
+            ("new\n\nand three", vec![(9, 5)]),
+            ("and three more", vec![]),
+            ("", vec![]),
+        ] {
+            let whole = history.retyped(text);
+            let folds: Vec<_> = whole.folds.iter().map(|fold| (fold.at, fold.len)).collect();
+            assert_eq!((&*whole.text, folds), (text, want));
+        }
     }
 
     #[test]

@@ -171,6 +171,18 @@ fn enter_works_half_a_second_after_the_frame() {
     assert_eq!(run.sent(), r#"{"op":"answer","id":1,"answer":{"type":"yes"}}"#);
 }
 
+/// Esc and Enter that come in one read over a slow line.
+#[test]
+fn an_enter_with_a_modifier_answers_nothing() {
+    for question in kinds() {
+        for key in ["<alt+enter>", "<ctrl+enter>", "<shift+enter>"] {
+            let mut run = Run::new(80, 24);
+            run.question(1, question.clone()).live().keys(key);
+            assert!(run.answers().is_empty() && run.app.asks.live(), "{key} {question:?}");
+        }
+    }
+}
+
 #[test]
 fn keys_that_were_pressed_before_are_dealt_with_before_time_goes_on() {
     // The loop was held up for long: the keys are older than what is due.
