@@ -361,6 +361,7 @@ fn decision(bencher: Bencher<'_, '_>, name: &str) {
         rules: &rules,
         places: &places,
         vocabulary: cocode::tools::RULES,
+        level: cocode::sandbox::Level::Kernel,
     };
     bencher.bench_local(|| decide(&query, &Disk));
 }

@@ -10,4 +10,4 @@ pub mod report;
 pub mod session;
 pub mod tools;
 
-use leaves::{commands, hooks, message, permission, provider, stdx, thinking};
+use leaves::{commands, hooks, message, permission, provider, sandbox, stdx, thinking};

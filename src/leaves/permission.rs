@@ -2,6 +2,7 @@
 
 pub mod bound;
 mod commands;
+mod confine;
 pub mod decide;
 mod dynamic;
 mod edit;
@@ -14,6 +15,7 @@ mod matching;
 mod paths;
 mod permit;
 pub mod places;
+mod plain;
 pub mod repository;
 pub mod rule;
 pub mod search_filter;

@@ -427,6 +427,7 @@ pub(super) fn judged(line: &str, places: &Places) -> Behavior {
         rules: &rules,
         places,
         vocabulary: cocode::tools::RULES,
+        level: cocode::sandbox::Level::Kernel,
     };
     decide(&query, &Disk).behavior
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cocode::permission::{Access, Behavior, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Source, decide};
+use cocode::sandbox::Level;
 
 use super::plan_enforced::{git, snapshot};
 
@@ -314,6 +315,7 @@ fn what_plan_mode_allows_changes_nothing() {
             rules: &rules,
             places: &places,
             vocabulary: cocode::tools::RULES,
+            level: Level::Kernel,
         };
         if decide(&query, &Disk).behavior != Behavior::Allow {
             continue;
@@ -398,32 +400,69 @@ fn torn(dice: &mut Dice, seeds: &[String]) -> String {
     line.into_iter().collect()
 }
 
-#[test]
-fn what_is_allowed_runs_nothing_else() {
-    let (seed, count, mut dice) = given(5_000);
-    let temp = tempfile::tempdir().unwrap();
-    let root = temp.path().canonicalize().unwrap();
-    let places = victim(&root);
-    let (bin, marks) = (root.join("bin"), root.join("marks"));
-    std::fs::create_dir(&bin).unwrap();
-    for name in ["bin/mark", "project/mark"] {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::write(root.join(name), format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", marks.display())).unwrap();
-        std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+/// A folder with a program that leaves marks, and what bash ran in it.
+struct Marked {
+    temp: tempfile::TempDir,
+    places: Places,
+}
+
+impl Marked {
+    fn new() -> Marked {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let places = victim(&root);
+        std::fs::create_dir(root.join("bin")).unwrap();
+        for name in ["bin/mark", "project/mark"] {
+            use std::os::unix::fs::PermissionsExt;
+            let marks = root.join("marks");
+            std::fs::write(root.join(name), format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\n", marks.display())).unwrap();
+            std::fs::set_permissions(root.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        std::fs::write(root.join("project/.env"), SECRET).unwrap();
+        Marked { temp, places }
     }
-    std::fs::write(root.join("project/.env"), SECRET).unwrap();
-    let mut rules = RuleSet::default();
-    let names =
-        "git log, git diff, git status, cat, printf, test, [, [[, timeout, nice, env, nohup, command, xargs, find, \
-                 sort, echo, export, unset, read, declare, let, bash, sed, awk, time, stdbuf, wait, x=1"
-            .split(", ")
-            .collect::<Vec<_>>();
-    for name in &names {
-        rules.add(Behavior::Allow, cocode::tools::RULES.rule(&format!("Bash({name}:*)")).unwrap(), Source::User);
+
+    fn allows(&self, command: &str, mode: Mode, rules: &RuleSet, level: Level) -> bool {
+        let access = Access::Shell { command: command.into(), cwd: self.places.project.clone() };
+        let (places, vocabulary) = (&self.places, cocode::tools::RULES);
+        let query = Query { tool: "Bash", access: &access, mode, rules, places, vocabulary, level };
+        decide(&query, &Disk).behavior == Behavior::Allow
     }
-    let slow = |line: &str| ["sleep", "tail -f", "cargo", "/dev/"].iter().any(|word| line.contains(word));
+
+    /// Runs an allowed line; what it must not have done.
+    fn run(&self, command: &str) -> Vec<String> {
+        let root = self.temp.path().canonicalize().unwrap();
+        let path = format!("{}:{}", root.join("bin").display(), std::env::var("PATH").unwrap_or_default());
+        let mut bash = Command::new("timeout");
+        bash.args(["-k", "1", "2", "bash", "--norc", "--noprofile", "-c", command])
+            .current_dir(&self.places.project)
+            .env("HOME", root.join("home"))
+            .env("PATH", path)
+            .envs(QUIET_GIT.iter().copied())
+            .stdin(Stdio::null())
+            .stderr(Stdio::null());
+        let shown = bash.output().unwrap().stdout;
+        let mut wrong = Vec::new();
+        if shown.windows(SECRET.len()).any(|part| part == SECRET) {
+            wrong.push(format!("{command:?} showed a secret"));
+        }
+        if let Ok(mark) = std::fs::read_to_string(root.join("marks")) {
+            wrong.push(format!("{command:?} ran {mark}"));
+            std::fs::remove_file(root.join("marks")).unwrap();
+        }
+        wrong
+    }
+}
+
+fn is_slow(line: &str) -> bool {
+    ["sleep", "tail -f", "cargo", "/dev/"].iter().any(|word| line.contains(word))
+}
+
+/// The lines of a table, those that are allowed and begin with one of the names more often. What they must not run becomes
+/// what leaves a mark.
+fn seeds(table: &str, names: &[&str]) -> Vec<String> {
     let word = |text: &str| if matches!(text, "rm" | "touch" | "id") { "mark".to_owned() } else { text.to_owned() };
-    let seeds: Vec<String> = include_str!("../data/permission/lines.txt")
+    table
         .lines()
         .filter(|line| !line.starts_with(['#', '[']))
         .filter_map(|line| line.split_once(' '))
@@ -433,52 +472,85 @@ fn what_is_allowed_runs_nothing_else() {
             std::iter::repeat_n(line, if want == "allow" && known { 8 } else { 1 })
         })
         .map(|line| line.replace('⏎', "\n").replace('␍', "\r").replace('⇥', "\t").replace('␀', ""))
-        .filter(|line| !slow(line))
-        // What the rows must not run becomes what leaves a mark.
+        .filter(|line| !is_slow(line))
         .map(|line| {
-            line.replace("rm x", "mark x")
-                .replace("touch x", "mark x")
-                .split(' ')
-                .map(word)
-                .collect::<Vec<_>>()
-                .join(" ")
+            let line = line.replace("rm x", "mark x").replace("touch x", "mark x");
+            line.split(' ').map(word).collect::<Vec<_>>().join(" ")
         })
-        .collect();
+        .collect()
+}
+
+fn told((seed, count): (u64, u64), ran: u64, least: u64, wrong: &[String]) {
+    let _ = writeln!(std::io::stderr(), "seed {seed}: {count} lines made, {ran} run, {} marks", wrong.len());
+    assert_eq!(wrong, [] as [String; 0], "seed {seed}, {} of {ran} that ran:\n{}", wrong.len(), wrong.join("\n"));
+    // Lines that are never allowed prove nothing.
+    assert!(ran * least >= count, "only {ran} of {count} were allowed");
+}
+
+#[test]
+fn what_is_allowed_runs_nothing_else() {
+    let (seed, count, mut dice) = given(5_000);
+    let marked = Marked::new();
+    let mut rules = RuleSet::default();
+    let names =
+        "git log, git diff, git status, cat, printf, test, [, [[, timeout, nice, env, nohup, command, xargs, find, \
+                 sort, echo, export, unset, read, declare, let, bash, sed, awk, time, stdbuf, wait, x=1"
+            .split(", ")
+            .collect::<Vec<_>>();
+    for name in &names {
+        rules.add(Behavior::Allow, cocode::tools::RULES.rule(&format!("Bash({name}:*)")).unwrap(), Source::User);
+    }
+    let seeds = seeds(include_str!("../data/permission/lines.txt"), &names);
     let none = RuleSet::default();
     let (mut ran, mut wrong) = (0, Vec::new());
     for _ in 0..count {
         let command = torn(&mut dice, &seeds);
-        let access = Access::Shell { command: command.as_str().into(), cwd: places.project.clone() };
-        let allowed = |mode, rules| {
-            let query =
-                Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary: cocode::tools::RULES };
-            decide(&query, &Disk).behavior == Behavior::Allow
-        };
-        let plan = allowed(Mode::Plan, &none);
-        if slow(&command) || !plan && !allowed(Mode::Default, &rules) {
+        let plan = marked.allows(&command, Mode::Plan, &none, Level::Kernel);
+        if is_slow(&command) || !plan && !marked.allows(&command, Mode::Default, &rules, Level::Kernel) {
             continue;
         }
         ran += 1;
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-        let mut bash = Command::new("timeout");
-        bash.args(["-k", "1", "2", "bash", "--norc", "--noprofile", "-c", &command])
-            .current_dir(&places.project)
-            .env("HOME", root.join("home"))
-            .env("PATH", path)
-            .envs(QUIET_GIT.iter().copied())
-            .stdin(Stdio::null())
-            .stderr(Stdio::null());
-        let shown = bash.output().unwrap().stdout;
-        if shown.windows(SECRET.len()).any(|part| part == SECRET) {
-            wrong.push(format!("{} {command:?} showed a secret", if plan { "plan" } else { "rules" }));
+        let by = if plan { "plan" } else { "rules" };
+        wrong.extend(marked.run(&command).into_iter().map(|what| format!("{by} {what}")));
+    }
+    told((seed, count), ran, 20, &wrong);
+}
+
+#[test]
+fn what_passes_unconfined_runs_nothing_and_changes_nothing() {
+    let (seed, count, mut dice) = given(6_000);
+    let mut marked = Marked::new();
+    let root = |marked: &Marked| marked.temp.path().canonicalize().unwrap();
+    let mut before = snapshot(&root(&marked));
+    let none = RuleSet::default();
+    // Of both tables, in files that are here.
+    let here = |line: String| {
+        let line =
+            line.replace("/p/README.md", "a.txt").replace("README.md", "a.txt").replace("src/main.rs", "src/c.txt");
+        line.replace("/p ", ". ")
+    };
+    let table = seeds(include_str!("../data/permission/unconfined.txt"), &[""]);
+    let table = table.into_iter().chain(seeds(include_str!("../data/permission/lines.txt"), &[]));
+    let seeds: Vec<String> = table.map(here).collect();
+    let passes = |line: &&str| marked.allows(line, Mode::Plan, &none, Level::None);
+    let plain: Vec<&str> = seeds.iter().map(String::as_str).filter(passes).collect();
+    let (mut ran, mut wrong) = (0, Vec::new());
+    for _ in 0..count {
+        let command = match dice.below(3) {
+            0 => varied(&mut dice, &plain),
+            1 => simple(&mut dice),
+            _ => torn(&mut dice, &seeds),
+        };
+        if is_slow(&command) || !marked.allows(&command, Mode::Default, &none, Level::None) {
+            continue;
         }
-        if let Ok(mark) = std::fs::read_to_string(&marks) {
-            wrong.push(format!("{} {command:?} ran {mark}", if plan { "plan" } else { "rules" }));
-            std::fs::remove_file(&marks).unwrap();
+        ran += 1;
+        wrong.extend(marked.run(&command));
+        if snapshot(&root(&marked)) != before {
+            wrong.push(format!("{command:?} changed something"));
+            marked = Marked::new();
+            before = snapshot(&root(&marked));
         }
     }
-    let _ = writeln!(std::io::stderr(), "seed {seed}: {count} lines made, {ran} run, {} marks", wrong.len());
-    assert_eq!(wrong, [] as [String; 0], "seed {seed}, {} of {ran} that ran:\n{}", wrong.len(), wrong.join("\n"));
-    // Lines that are never allowed prove nothing.
-    assert!(ran * 20 >= count, "only {ran} of {count} were allowed");
+    told((seed, count), ran, 40, &wrong);
 }

@@ -298,6 +298,7 @@ impl Fixture {
             rules: &rules,
             places: &places,
             vocabulary: cocode::tools::RULES,
+            level: cocode::sandbox::Level::Kernel,
         };
         decide(&query, &Disk)
     }

@@ -311,8 +311,8 @@ impl Agent {
 
     /// What lines of the user run with beside the turn that is about to begin, until `cancel` ends them.
     pub fn beside(&self, mailbox: &Mailbox, cancel: &CancellationToken) -> Beside {
-        let (places, dirs) = (self.policy.places_of(&self.conversation), self.policy.dirs(&self.conversation));
-        Beside::new(places, self.toolbox.clone(), dirs, self.runner(mailbox, cancel))
+        let (grounds, dirs) = (self.policy.grounds(&self.conversation), self.policy.dirs(&self.conversation));
+        Beside::new(grounds, self.toolbox.clone(), dirs, self.runner(mailbox, cancel))
     }
 
     /// Reads a file through the Read tool, so that its limits hold, where reading it needs no question in these places. An

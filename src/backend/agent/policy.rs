@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{Conversation, Grants, Grounds};
 use crate::permission::{Behavior, Places, RuleSet, Source, Trust};
 use crate::protocol::GrantScope;
+use crate::sandbox::Level;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::tools::{Dirs, RULES};
@@ -17,6 +18,8 @@ pub struct Policy {
     pub places: Places,
     /// What the folder brings along and the user agreed to.
     pub trust: Trust,
+    /// How far commands can be confined.
+    pub level: Level,
 }
 
 impl Policy {
@@ -36,7 +39,7 @@ impl Policy {
     /// What decisions are made on now.
     pub(super) fn grounds(&self, conversation: &Conversation) -> Grounds<'_> {
         let (mode, places) = (conversation.mode(), self.places_of(conversation));
-        Grounds { mode, rules: Cow::Borrowed(&self.rules), places }
+        Grounds { mode, rules: Cow::Borrowed(&self.rules), places, level: self.level }
     }
 
     /// Takes over other files' rules and folders; what was granted in the session stays.

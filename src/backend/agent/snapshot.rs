@@ -90,6 +90,7 @@ impl Snapshot {
     }
 
     fn grounds(&self, mode: Mode) -> Grounds<'static> {
-        Grounds { mode, rules: Cow::Owned(self.rules()), places: self.policy.places.clone() }
+        let Policy { places, level, .. } = &self.policy;
+        Grounds { mode, rules: Cow::Owned(self.rules()), places: places.clone(), level: *level }
     }
 }

@@ -15,6 +15,7 @@ use crate::commands::catalog::Snapshot;
 use crate::config::{self, trust};
 use crate::permission::files::lexical;
 use crate::permission::{Access, Mode, PermissionSettings, Places, RuleSet, Source};
+use crate::sandbox::Level;
 use crate::stdx::schema::Schema;
 use crate::tools::answer::Answer;
 use crate::tools::{Dirs, RULES, Tool, Toolbox, input};
@@ -30,6 +31,13 @@ struct Line {
     #[serde(default)]
     mode: Option<String>,
     cwd: Option<PathBuf>,
+    /// What confines commands where the policy is to hold: nothing, unless the line says so.
+    #[serde(default = "unconfined")]
+    sandbox: Level,
+}
+
+fn unconfined() -> Level {
+    Level::None
 }
 
 #[derive(Default, Deserialize)]
@@ -86,7 +94,7 @@ impl<'a> Check<'a> {
         let Folder { places, toolbox, skills, rules, mode } = self.folder(line.cwd.as_deref())?;
         let mode = line.mode.map_or(Ok(*mode), |mode| mode.parse())?;
         let rules = given.map_or(Cow::Borrowed(rules), Cow::Owned);
-        let grounds = Grounds { mode, rules, places: places.clone() };
+        let grounds = Grounds { mode, rules, places: places.clone(), level: line.sandbox };
         let dirs = Dirs {
             project: places.project.clone(),
             added: Vec::new(),
@@ -102,6 +110,7 @@ impl<'a> Check<'a> {
         }
         answer.insert("decision".into(), json!(decision.behavior));
         answer.insert("reasons".into(), json!(decision.reasons));
+        answer.insert("relies_on_sandbox".into(), json!(decision.confined));
         Ok(Value::Object(answer).to_string())
     }
 
@@ -257,6 +266,24 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_says_whether_it_relies_on_the_sandbox() {
+        for (command, level, decision, relies) in [
+            ("ls", "", "allow", false),
+            ("ls", r#","sandbox":"kernel""#, "allow", false),
+            ("ls | xargs wc -l", "", "ask", false),
+            ("sort README.md | od -c", "", "ask", false),
+            ("sort README.md | od -c", r#","sandbox":"none""#, "ask", false),
+            ("sort README.md | od -c", r#","sandbox":"kernel""#, "allow", true),
+            ("sort README.md | od -c", r#","sandbox":"mount""#, "allow", true),
+            ("docker ps", r#","sandbox":"kernel""#, "deny", false),
+        ] {
+            let answer = judge(&format!(r#"{{"tool":"Bash","command":"{command}"{level}}}"#)).unwrap();
+            assert_eq!(answer["decision"], decision, "{command} {level}: {answer}");
+            assert_eq!(answer["relies_on_sandbox"], relies, "{command} {level}: {answer}");
+        }
+    }
+
+    #[test]
     fn bad_lines_say_what_is_wrong() {
         for (line, want) in [
             ("", "not a check"),
@@ -267,6 +294,7 @@ mod tests {
             (r#"{"tool":"Foo"}"#, "unknown tool"),
             (r#"{"tool":"Bash","command":"ls","mode":"yolo"}"#, "acceptEdits"),
             (r#"{"tool":"Bash","command":"ls","cwd":"x"}"#, "not absolute"),
+            (r#"{"tool":"Bash","command":"ls","sandbox":"yes"}"#, "`none`, `kernel`, `mount`"),
             (r#"{"tool":"Bash","command":"ls","rules":{"alow":[]}}"#, "alow"),
             (r#"{"tool":"Bash","command":"ls","rules":{"deny":["Bash("]}}"#, "closing parenthesis"),
         ] {

@@ -17,6 +17,7 @@ use crate::permission::{self, Mode, Places, Root, RuleSet, Run, Source, Trust, U
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
+use crate::sandbox::Level;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
@@ -59,7 +60,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let (given, switch) = settings.hooks;
     let parts = Parts {
         model,
-        policy: agent::Policy { rules: settings.rules, places: settings.places, trust },
+        policy: agent::Policy { rules: settings.rules, places: settings.places, trust, level: Level::Kernel },
         settings: settings.agent,
         toolbox: Arc::new(toolbox),
         hooks: Hooks::new(given, switch),

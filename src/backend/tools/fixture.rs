@@ -138,8 +138,15 @@ impl Fixture {
     /// What a yes to a call lets it do.
     pub(super) fn permit(&self, tool: &str, access: &Access) -> Permit {
         let places = Places { project: self.root.clone(), cwd: self.dirs.cwd.clone(), ..Places::default() };
-        let query =
-            Query { tool, access, mode: self.mode, rules: &self.rules, places: &places, vocabulary: super::RULES };
+        let query = Query {
+            tool,
+            access,
+            mode: self.mode,
+            rules: &self.rules,
+            places: &places,
+            vocabulary: super::RULES,
+            level: crate::sandbox::Level::Kernel,
+        };
         Permit::of(&query, &decide(&query, &Disk), Consent::Given, &Disk).unwrap()
     }
 

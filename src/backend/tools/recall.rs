@@ -345,6 +345,7 @@ mod tests {
                 rules,
                 places: &places,
                 vocabulary: RULES,
+                level: crate::sandbox::Level::None,
             };
             let decision = decide(&query, &Disk);
             let rules: Vec<String> = decision.suggestions.iter().map(ToString::to_string).collect();

@@ -9,6 +9,7 @@ use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::vocabulary::{Matches, Vocabulary};
 use super::{Access, Behavior, Mode};
+use crate::sandbox::Level;
 use crate::sandbox::proxy::Contact;
 use crate::stdx::host::Host;
 
@@ -23,6 +24,8 @@ pub struct Query<'a> {
     pub places: &'a Places,
     /// What rules may be about.
     pub vocabulary: Vocabulary,
+    /// How far the machine can confine a command that only seems to read.
+    pub level: Level,
 }
 
 /// What is to happen, and why.
@@ -37,11 +40,23 @@ pub struct Decision {
     pub quiet_git: bool,
     /// The file or folder that was judged, links followed.
     pub target: Option<PathBuf>,
+    /// It is allowed only because the kernel holds the command to reading: with nothing that confines it, it would ask.
+    pub confined: bool,
+    /// What a command that is allowed and only reads looks at outside of the workspace; None where it may do more.
+    pub reads: Option<Vec<PathBuf>>,
 }
 
 impl Decision {
     pub fn new(behavior: Behavior, reason: impl Into<String>) -> Decision {
-        Decision { behavior, reasons: vec![reason.into()], suggestions: Vec::new(), quiet_git: false, target: None }
+        Decision {
+            behavior,
+            reasons: vec![reason.into()],
+            suggestions: Vec::new(),
+            quiet_git: false,
+            target: None,
+            confined: false,
+            reads: None,
+        }
     }
 }
 
@@ -382,6 +397,7 @@ mod tests {
             rules,
             places: &places,
             vocabulary: crate::permission::vocabulary::TOOLS,
+            level: Level::Kernel,
         };
         decide(&query, &Table(&[]))
     }

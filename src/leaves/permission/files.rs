@@ -86,6 +86,11 @@ pub trait Files {
         Vec::new()
     }
 
+    /// What git reads of the repository around the folder, and of the user's own configuration, wherever that lies.
+    fn git_reads(&self, _folder: &Path, _home: Option<&Path>) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Whether git may be started in the folder without a question.
     ///
     /// # Errors
@@ -224,6 +229,10 @@ impl Files for Disk {
 
     fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         repository::hooks(folder, home)
+    }
+
+    fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        repository::reads(folder, home)
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -379,6 +388,10 @@ impl Files for Remembered<'_> {
 
     fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, home)).clone()
+    }
+
+    fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+        self.files.git_reads(folder, home)
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Judges a shell line: its parts, the text of it that no grammar reads, and what the mode makes of them.
 
+mod basis;
 mod fed;
 mod folder;
 mod git;
@@ -12,8 +13,9 @@ mod streams;
 mod unknown;
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use self::basis::{Basis, Rests};
 use self::git::Git;
 use self::judge::Judge;
 use super::decide::{Decision, Query, Verdict, because};
@@ -33,8 +35,10 @@ struct Part {
     verdict: Verdict,
     /// It only reads, wherever that is: what plan mode may let pass.
     read_only: bool,
-    /// acceptEdits let it pass.
-    edit: bool,
+    /// What lets it pass.
+    basis: Basis,
+    /// What it reads outside of the workspace, links followed.
+    outside: Vec<PathBuf>,
     /// It is a redirection that writes a file.
     writes: bool,
     /// It may make names that look like options.
@@ -62,13 +66,15 @@ impl Part {
     /// A part that is not a command.
     fn new(text: String, verdict: Verdict, read_only: bool) -> Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
-        let (edit, writes, names, links, held, split, named) = Default::default();
+        let (writes, names, links, held, split, named) = Default::default();
         let (looks, listed) = (false, false);
+        let (basis, outside) = (Basis::Text, Vec::new());
         Part {
             text,
             verdict,
             read_only,
-            edit,
+            basis,
+            outside,
             writes,
             names,
             links,
@@ -97,14 +103,19 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
     }
     let decision = in_line(query, files, |query| match parsed {
         Ok(line) => {
-            let parts = all_parts(query, command, line, cwd, files);
+            let mut parts = all_parts(query, command, line, cwd, files);
+            let rests = basis::rests(query, command, &mut parts);
             let quiet_git = git::quiet(&parts);
             let text = Text::new(&raw);
             let offered = suggestions(query, &text, &raw, &parts, files);
             let ruled = ruled(query, &text, &raw, &parts, files);
             let decision = ruled.unwrap_or_else(|| conclude(query, parts, command));
-            let asks = decision.behavior == Behavior::Ask;
-            Decision { quiet_git, suggestions: if asks { offered } else { Vec::new() }, ..decision }
+            let suggestions = if decision.behavior == Behavior::Ask { offered } else { Vec::new() };
+            let Rests { confined, reads } = match decision.behavior {
+                Behavior::Allow => rests,
+                _ => Rests::default(),
+            };
+            Decision { quiet_git, suggestions, confined, reads, ..decision }
         }
         Err(reason) => unparsable(query, command, reason, cwd, files),
     });
@@ -131,7 +142,11 @@ fn in_line<T>(query: &Query, files: &dyn Files, judge: impl FnOnce(&Query) -> T)
 pub(super) fn reads(query: &Query, command: &CommandLine, cwd: &Path, files: &dyn Files) -> bool {
     let Ok(line) = command.parsed() else { return false };
     let (files, query) = (&Remembered::new(files), Query { mode: Mode::Plan, rules: &RuleSet::default(), ..*query });
-    let judge = |query: &Query| conclude(query, all_parts(query, command, line, cwd, files), command).behavior;
+    let judge = |query: &Query| {
+        let mut parts = all_parts(query, command, line, cwd, files);
+        basis::rests(query, command, &mut parts);
+        conclude(query, parts, command).behavior
+    };
     !vast::is_vast(&blanked(command, line)) && in_line(&query, files, judge) == Behavior::Allow
 }
 
@@ -208,7 +223,7 @@ fn suggestions(query: &Query, text: &Text, raw: &str, parts: &[Part], files: &dy
 }
 
 fn answer(behavior: Behavior, reasons: Vec<String>) -> Decision {
-    Decision { behavior, reasons, suggestions: Vec::new(), quiet_git: false, target: None }
+    Decision { reasons, ..Decision::new(behavior, String::new()) }
 }
 
 fn shown(part: &Part) -> String {
@@ -298,10 +313,10 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
         }
     }
     // acceptEdits speaks of lines made only of such commands.
-    let edits_only = parts.iter().all(|part| part.edit || part.words.is_empty());
+    let edits_only = parts.iter().all(|part| part.basis == Basis::Edit || part.words.is_empty());
     for part in &mut parts {
-        if part.edit && !edits_only {
-            part.edit = false;
+        if part.basis == Basis::Edit && !edits_only {
+            part.basis = Basis::Text;
             part.verdict = Verdict::new(Behavior::Ask, "acceptEdits covers lines made only of such commands");
         }
         let verdict = &mut part.verdict;
@@ -310,7 +325,8 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
                 *verdict = Verdict::new(Behavior::Allow, "mode bypassPermissions");
             }
             Mode::Plan if !part.read_only && verdict.behavior != Behavior::Deny => {
-                let why = part.named.brought.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                let why = part.named.brought.as_deref().or(basis::unconfined(verdict));
+                let why = why.map(|why| format!(": {why}")).unwrap_or_default();
                 let reason = format!("plan mode runs only what is known to read{why}");
                 *verdict = Verdict::new(Behavior::Deny, reason);
             }
@@ -334,6 +350,7 @@ mod tests {
     use super::super::rule::Source;
     use super::super::{Access, Places};
     use super::*;
+    use crate::sandbox::Level;
 
     const FILES: Table = Table(&[
         ("/p/link", "/etc"),
@@ -370,17 +387,15 @@ mod tests {
     ]);
 
     fn run(mode: Mode, rules: &RuleSet, command: &str) -> Decision {
+        run_at(Level::Kernel, &FILES, mode, rules, command)
+    }
+
+    fn run_at(level: Level, files: &dyn Files, mode: Mode, rules: &RuleSet, command: &str) -> Decision {
         let access = Access::Shell { command: command.into(), cwd: "/p".into() };
         let places = Places::for_tests();
-        let query = Query {
-            tool: "Bash",
-            access: &access,
-            mode,
-            rules,
-            places: &places,
-            vocabulary: crate::permission::vocabulary::TOOLS,
-        };
-        decide(&query, &FILES)
+        let vocabulary = crate::permission::vocabulary::TOOLS;
+        let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary, level };
+        decide(&query, files)
     }
 
     /// `default; allow A, B; deny C`.
@@ -412,12 +427,10 @@ mod tests {
         assert_eq!(wrapped(20_000, "rm x").behavior, Behavior::Deny);
     }
 
-    #[test]
-    fn lines() {
-        let table = include_str!("../../../tests/data/permission/lines.txt");
+    /// The rows of a table that are decided otherwise.
+    fn wrong(table: &str, level: Level, files: &dyn Files) -> Vec<String> {
         let (mut mode, mut rules) = header("default");
         let mut wrong = Vec::new();
-        let mut count = 0;
         for (at, line) in table.lines().enumerate() {
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -428,13 +441,33 @@ mod tests {
             }
             let (want, command) = line.split_once(' ').unwrap();
             let command = command.replace('⏎', "\n").replace('␍', "\r").replace('␀', "\0").replace('⇥', "\t");
-            let decision = run(mode, &rules, &command);
-            count += 1;
+            let decision = run_at(level, files, mode, &rules, &command);
             if decision.behavior.name() != want {
                 wrong.push(format!("{}: {mode} {command:?}: want {want}, is {decision:?}", at + 1));
             }
         }
-        assert!(count > 500, "{count}");
+        wrong
+    }
+
+    #[test]
+    fn lines() {
+        let table = include_str!("../../../tests/data/permission/lines.txt");
+        assert!(table.lines().count() > 5_000);
+        let wrong = wrong(table, Level::Kernel, &FILES);
+        assert_eq!(wrong, Vec::<String>::new(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn lines_that_nothing_confines() {
+        const HERE: Table = Table(&[
+            ("/p/README.md", "/p/README.md"),
+            ("/p/src", "/p/src"),
+            ("/p/src/main.rs", "/p/src/main.rs"),
+            ("/p/.env", "/p/.env"),
+            ("/p/link", "/etc"),
+        ]);
+        let table = include_str!("../../../tests/data/permission/unconfined.txt");
+        let wrong = wrong(table, Level::None, &HERE);
         assert_eq!(wrong, Vec::<String>::new(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     }
 
@@ -503,6 +536,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
+                level: Level::Kernel,
             };
             let decision = decide(&query, &Vast(folders, secret));
             assert_eq!(decision.behavior, want, "{folders} {secret} {line}: {decision:?}");
@@ -518,6 +552,7 @@ mod tests {
             rules: &rules,
             places: &places,
             vocabulary: crate::permission::vocabulary::TOOLS,
+            level: Level::Kernel,
         };
         assert_ne!(decide(&query, &Vast(1_000, "/none")).behavior, Behavior::Allow);
     }
@@ -593,6 +628,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
+                level: Level::Kernel,
             };
             assert_eq!(decide(&query, &Vast(10, "/none")).behavior, want, "{count}");
         }

@@ -286,6 +286,18 @@ fn enters(reads: &Reads, all: &[PathBuf], cwd: &Cwd, places: &Places, files: &dy
     !start.0.is_some_and(|folders| folders.iter().all(tracked))
 }
 
+/// What the command reads outside of the workspace, links followed.
+pub(super) fn outside(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> Vec<PathBuf> {
+    let entered = reads.git.as_ref().map_or(0, Vec::len);
+    let inner = starts(reads, cwd, places, files);
+    let words = reads.paths.iter().enumerate();
+    let named = words.filter_map(|(at, word)| paths(word, if at < entered { cwd } else { &inner }, places, files));
+    let outside = named.flatten().filter(|path| !places.inside(path, files));
+    let mut outside: Vec<PathBuf> = outside.map(|path| files.resolve(&path)).collect();
+    outside.dedup();
+    outside
+}
+
 /// The folders that git may start in, if the command starts it.
 pub(super) fn starts(reads: &Reads, cwd: &Cwd, places: &Places, files: &dyn Files) -> Cwd {
     reads.git.iter().flatten().fold(cwd.clone(), |cwd, word| Cwd(paths(word, &cwd, places, files)))

@@ -4,9 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::decide::{Decision, Query};
-use super::files::Files;
+use super::files::{Files, Remembered};
 use super::shell::Word;
-use super::{Access, Behavior, Sight, line};
+use super::{Access, Behavior, Sight, confine, line};
+use crate::sandbox::Policy;
 
 /// Whether somebody said yes where the rules ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub struct Permit {
     reads: bool,
     quiet_git: bool,
     path: Option<OsString>,
+    policy: Option<Policy>,
 }
 
 impl Permit {
@@ -43,7 +45,9 @@ impl Permit {
             let reads = reads();
             let sight = Sight::of(query, files);
             let path = if reads { own_path(query, files) } else { None };
-            Permit { target: decision.target.clone(), sight, reads, quiet_git: decision.quiet_git || reads, path }
+            let policy = confine::policy(query, decision, &Remembered::new(files));
+            let quiet_git = decision.quiet_git || reads;
+            Permit { target: decision.target.clone(), sight, reads, quiet_git, path, policy }
         })
     }
 
@@ -72,6 +76,11 @@ impl Permit {
     /// turn is not the project's either.
     pub fn path(&self) -> Option<&OsStr> {
         self.path.as_deref()
+    }
+
+    /// What the kernel holds a command line to; None where it may do what the user may.
+    pub fn policy(&self) -> Option<&Policy> {
+        self.policy.as_ref()
     }
 
     /// Whether git must not run what a repository names: for a line that only reads, or in which git passed because it does.

@@ -495,6 +495,7 @@ mod tests {
     use super::super::files::fake::Table;
     use super::super::{Access, Behavior, Mode, Query, RuleSet, decide};
     use super::*;
+    use crate::sandbox::Level;
 
     #[test]
     fn protected_paths_hold_against_spelling() {
@@ -651,6 +652,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
+                level: Level::Kernel,
             };
             assert_eq!(decide(&query, &Table(&[])).behavior == Behavior::Ask, want, "{}", path.display());
         }
@@ -710,7 +712,8 @@ mod tests {
             let mut rules = RuleSet::default();
             deny.iter().for_each(|rule| rules.add(Behavior::Deny, rule.parse().unwrap(), super::super::Source::User));
             let (mode, vocabulary) = (Mode::AcceptEdits, crate::permission::vocabulary::TOOLS);
-            let query = Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary };
+            let query =
+                Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary, level: Level::Kernel };
             decide(&query, &super::super::Disk).behavior
         };
         for (path, want) in [
@@ -778,6 +781,7 @@ mod tests {
                     rules: &rules,
                     places: &places,
                     vocabulary: crate::permission::vocabulary::TOOLS,
+                    level: Level::Kernel,
                 };
                 decide(&query, &super::super::Disk).behavior == Behavior::Ask
             };

@@ -156,6 +156,55 @@ fn all_settings(folder: &Path, home: Option<&Path>) -> Option<(PathBuf, Vec<conf
     Some((root, files.into_iter().filter_map(read).flatten().collect()))
 }
 
+/// Most files that the user's own configuration is read from.
+const MAX_INCLUDED: usize = 32;
+
+/// Settings whose value is a file that git reads.
+const FILES: [(&str, &str); 6] = [
+    ("core", "excludesfile"),
+    ("core", "attributesfile"),
+    ("mailmap", "file"),
+    ("blame", "ignorerevsfile"),
+    ("diff", "orderfile"),
+    ("gpg", "allowedsignersfile"),
+];
+
+/// What git reads of the repository around the folder, and of the user's own configuration: the folders of the repository,
+/// the top of its work tree, and each file by itself, since credentials lie beside some.
+pub(super) fn reads(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    if let Some(root) = top(folder) {
+        if let Ok(own) = git_dir(&root, &root.join(".git")) {
+            all.extend(common_dir(&own));
+            all.push(own);
+        }
+        all.push(root);
+    }
+    let Some(home) = home else { return all };
+    let named = |name: &str| home.join(name);
+    all.extend([".config/git/ignore", ".config/git/attributes"].map(named));
+    let mut left = vec![named(".config/git/config"), named(".gitconfig")];
+    let mut seen = 0;
+    while let Some(file) = left.pop() {
+        seen += 1;
+        let settings = content(&file, MAX_CONFIG).ok().flatten().and_then(|bytes| config::parse(&bytes).ok());
+        for setting in settings.into_iter().flatten() {
+            let path = setting.value.as_deref().map(|value| match value.strip_prefix("~/") {
+                Some(rest) => home.join(rest),
+                None => file.parent().unwrap_or(home).join(value),
+            });
+            if setting.includes() && seen < MAX_INCLUDED {
+                left.extend(path);
+            } else if FILES.iter().any(|(section, key)| setting.is(section, key)) {
+                all.extend(path);
+            }
+        }
+        all.push(file);
+    }
+    all.retain(|path| path.exists());
+    all.iter().map(|path| Disk.resolve(path)).collect()
+}
+
 /// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
 pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let Some((root, settings)) = all_settings(folder, home) else { return Vec::new() };

@@ -227,6 +227,15 @@ impl Rule {
         }
     }
 
+    /// Where the paths lie that a rule about paths speaks of, each with whether it speaks of all that is there. None of a rule
+    /// about everything.
+    pub(super) fn starts(&self, places: &Places) -> Vec<(PathBuf, bool)> {
+        match &self.specifier {
+            Specifier::Path(pattern) => pattern.starts(places),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether the rule covers `path` for `tool`; see [`Strictness`].
     pub(super) fn covers_path(
         &self,
@@ -302,6 +311,20 @@ impl PathPattern {
             parts.insert(0, "**".to_owned());
         }
         Some(PathPattern { anchor, parts })
+    }
+
+    fn starts(&self, places: &Places) -> Vec<(PathBuf, bool)> {
+        let bases: Vec<&Path> = match self.anchor {
+            Anchor::Root => vec![Path::new("/")],
+            Anchor::Home => places.home.iter().map(PathBuf::as_path).collect(),
+            Anchor::Project => vec![&places.project],
+            Anchor::Relative => vec![&places.project, &places.cwd],
+            Anchor::Anywhere => places.workspace().collect(),
+        };
+        let plain = self.parts.iter().take_while(|part| !part.contains(['*', '?', '[', '\\'])).count();
+        let (start, rest) = self.parts.split_at(plain);
+        let whole = rest.is_empty() || rest == ["**"];
+        bases.iter().map(|base| (start.iter().fold(base.to_path_buf(), |path, part| path.join(part)), whole)).collect()
     }
 
     fn covers(&self, path: &Path, strictness: Strictness, places: &Places, files: &dyn Files) -> bool {

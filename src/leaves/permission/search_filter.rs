@@ -141,6 +141,7 @@ mod tests {
     use super::super::files::fake::Table;
     use super::super::{RuleSet, Source, decide};
     use super::*;
+    use crate::sandbox::Level;
 
     #[test]
     fn what_a_search_may_show() {
@@ -191,6 +192,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
+                level: Level::Kernel,
             };
             let sight = Sight::of(&query, &files);
             assert_eq!(sight.shows_in(Path::new(path), &files), want, "{tool} {mode} {path}");
@@ -248,6 +250,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
+                level: Level::Kernel,
             };
             let decision = decide(&query, &Disk);
             assert_eq!(decision.behavior, want, "{ignore} {patterns:?} {secret}: {decision:?}");

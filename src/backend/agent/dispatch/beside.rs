@@ -8,7 +8,7 @@ use serde_json::json;
 use super::call::{Heard, Ready};
 use super::{Grounds, Prepared, Runner};
 use crate::message::{CallId, ToolCall, ToolResult};
-use crate::permission::{Consent, Mode, Places, RuleSet};
+use crate::permission::{Consent, Mode, RuleSet};
 use crate::tools::{self, Dirs, Toolbox};
 
 /// What such a line runs with: all as it was when the turn began.
@@ -20,9 +20,9 @@ pub struct Beside {
 }
 
 impl Beside {
-    pub(super) fn new(places: Places, toolbox: Arc<Toolbox>, dirs: Dirs, runner: Runner) -> Beside {
+    pub(super) fn new(grounds: Grounds<'_>, toolbox: Arc<Toolbox>, dirs: Dirs, runner: Runner) -> Beside {
         // What a rule allows may change something: only what nobody has to be asked for reads for sure.
-        let grounds = Grounds { mode: Mode::Default, rules: Cow::Owned(RuleSet::default()), places };
+        let grounds = Grounds { mode: Mode::Default, rules: Cow::Owned(RuleSet::default()), ..grounds };
         Beside { grounds, toolbox, dirs, runner }
     }
 

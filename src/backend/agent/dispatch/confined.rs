@@ -32,7 +32,8 @@ impl Confined {
     ) -> Confined {
         // In plan mode nothing may be written but what is expressly free, whatever the session's own mode allows.
         let places = Places { free_writes: vec![file.clone()], ..grounds.places };
-        let grounds = Grounds { mode: Mode::Plan, rules: Cow::Owned(grounds.rules.into_owned()), places };
+        let rules = Cow::Owned(grounds.rules.into_owned());
+        let grounds = Grounds { mode: Mode::Plan, rules, places, level: grounds.level };
         let mut confined = Confined { edit, file, grounds, runner: Runner { plan: None, ..runner } };
         confined.restored(content);
         confined

@@ -8,6 +8,7 @@ use crate::agent::memory::Whose;
 use crate::permission::{
     self, Access, Behavior, Consent, Decision, Disk, Entry, Mode, Permit, Places, Query, RuleSet, Source,
 };
+use crate::sandbox::Level;
 use crate::tools;
 
 /// What decisions are made on.
@@ -16,6 +17,8 @@ pub struct Grounds<'a> {
     pub mode: Mode,
     pub rules: Cow<'a, RuleSet>,
     pub places: Places,
+    /// How far commands can be confined.
+    pub level: Level,
 }
 
 impl Grounds<'_> {
@@ -85,6 +88,7 @@ impl Grounds<'_> {
 
     fn query<'a>(&'a self, tool: &'a str, access: &'a Access) -> Query<'a> {
         let mode = if self.narrowed(access) { Mode::Default } else { self.mode };
-        Query { tool, access, mode, rules: &self.rules, places: &self.places, vocabulary: tools::RULES }
+        let (rules, places) = (&*self.rules, &self.places);
+        Query { tool, access, mode, rules, places, vocabulary: tools::RULES, level: self.level }
     }
 }

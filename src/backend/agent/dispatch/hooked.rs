@@ -66,7 +66,8 @@ impl Grounds<'_> {
     /// part or as a whole, and where nobody can say, since a hook that runs in vain harms less than one that does not.
     pub(super) fn met(&self, tool: &str, access: &Access, mut conditions: BTreeSet<String>) -> BTreeSet<String> {
         let under = |rules: RuleSet| {
-            let grounds = Grounds { mode: Mode::Bypass, rules: Cow::Owned(rules), places: self.places.clone() };
+            let rules = Cow::Owned(rules);
+            let grounds = Grounds { mode: Mode::Bypass, rules, places: self.places.clone(), level: self.level };
             grounds.decide(tool, access).behavior
         };
         conditions.retain(|condition| {
@@ -116,7 +117,8 @@ impl Grounds<'_> {
             rules.add(Behavior::Allow, rule, Source::Session);
         }
         let rules = Cow::Owned(rules);
-        Grounds { mode: self.mode, rules, places: self.places.clone() }.decide(&ready.call.name, &ready.access)
+        Grounds { mode: self.mode, rules, places: self.places.clone(), level: self.level }
+            .decide(&ready.call.name, &ready.access)
     }
 
     /// Whether a call that asks now would run in mode `edits`.

@@ -1,5 +1,7 @@
 //! What a command reads whose operands others name: through xargs, by `-exec`, or as what a loop goes through.
 
+use std::path::PathBuf;
+
 use super::super::Behavior;
 use super::super::commands;
 use super::super::decide::{Shown, Verdict};
@@ -23,8 +25,23 @@ pub(super) struct Loop {
     pub(super) found: Found,
 }
 
-/// The verdict about what a command reads, or why it does more than that; and whether it only reads.
-pub(super) type Looked = (Result<Verdict, String>, bool);
+/// What was found of a command's reading.
+#[derive(Debug, Clone)]
+pub(super) struct Looked {
+    /// The verdict about what it reads, or why it does more than that.
+    pub(super) reads: Result<Verdict, String>,
+    /// Whether it only reads.
+    pub(super) only_reads: bool,
+    /// What it reads outside of the workspace, links followed.
+    pub(super) outside: Vec<PathBuf>,
+}
+
+impl Looked {
+    /// Nothing was looked at but this.
+    pub(super) fn of(reads: Result<Verdict, String>) -> Looked {
+        Looked { reads, only_reads: false, outside: Vec::new() }
+    }
+}
 
 impl Judge<'_> {
     /// Whether what was found is all that the command does.
@@ -41,7 +58,9 @@ impl Judge<'_> {
             _ => evaluates(words).map_or_else(|| commands::reads(words), Err),
         };
         let only_reads = self.only_reads(&reads, cwd);
-        let verdict = reads.map(|reads| {
+        let outside =
+            reads.as_ref().map(|reads| paths::outside(reads, cwd, self.query.places, self.files)).unwrap_or_default();
+        let reads = reads.map(|reads| {
             let mut verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
             if self.names_options() && !only_reads {
                 let reason = "a command of the line may have made a name that looks like an option";
@@ -49,7 +68,7 @@ impl Judge<'_> {
             }
             verdict
         });
-        (verdict, only_reads)
+        Looked { reads, only_reads, outside }
     }
 
     /// The loop that the construct is: `for f in $(find …)`, or `while read f` behind a pipe.

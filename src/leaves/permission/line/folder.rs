@@ -11,6 +11,7 @@ use super::super::paths::{self, Cwd};
 use super::super::shell::{Simple, Word};
 use super::super::wrapper;
 use super::Part;
+use super::basis::Basis;
 use super::judge::Judge;
 
 /// Why what commands unpack in a folder may lie elsewhere, for those that were asked about.
@@ -46,7 +47,7 @@ impl Judge<'_> {
                 );
             }
         }
-        self.parts.push(Part { words: words.to_vec(), ..Part::new(text, worst, true) });
+        self.parts.push(Part { basis: Basis::Plain, words: words.to_vec(), ..Part::new(text, worst, true) });
         (Cwd(Some(to)), cwd)
     }
 

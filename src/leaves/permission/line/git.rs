@@ -8,6 +8,7 @@ use super::super::paths::{self, Cwd};
 use super::super::shell::Word;
 use super::super::wrapper;
 use super::Part;
+use super::basis::Basis;
 
 /// How a command starts git.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +92,8 @@ pub(super) fn beside(parts: &mut [Part]) {
 /// Whether git must run nothing that a repository names: something in the line passes because git only reads, and nothing
 /// in it changes things with git or is there for a person to decide.
 pub(super) fn quiet(parts: &[Part]) -> bool {
-    let asks = |part: &Part| !part.read_only && !part.edit && !part.writes && part.verdict.behavior != Behavior::Allow;
+    let edit = |part: &Part| part.basis == Basis::Edit || part.writes;
+    let asks = |part: &Part| !part.read_only && !edit(part) && part.verdict.behavior != Behavior::Allow;
     parts.iter().any(|part| matches!(part.git, Git::Reads { .. }))
         && !parts.iter().any(|part| part.git == Git::Changes || asks(part))
 }

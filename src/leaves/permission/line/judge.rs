@@ -19,6 +19,7 @@ use super::super::values::{Values, set_by};
 use super::super::wrapper;
 use super::super::{Behavior, Mode};
 use super::Part;
+use super::basis::{self, Basis};
 use super::folder::Unpacked;
 use super::git::{self, Git};
 use super::input::{self, Input};
@@ -66,7 +67,7 @@ pub(super) struct Judge<'a> {
     /// The line may leave the folder in which it starts.
     moves: bool,
     /// What the line's redirections open.
-    streams: Streams,
+    pub(super) streams: Streams,
     pub(super) parts: Vec<Part>,
 }
 
@@ -101,7 +102,7 @@ impl<'a> Judge<'a> {
     /// The parts in their order. What a rule lets run may have changed where a file's name leads and what a repository
     /// names, so that behind or beside it nothing is written unasked, nor read without a rule.
     pub(super) fn finish(mut self) -> Vec<Part> {
-        let acts = |part: &Part| !part.words.is_empty() && !part.read_only && !part.edit;
+        let acts = |part: &Part| !part.words.is_empty() && !part.read_only && part.basis != Basis::Edit;
         let passes = |part: &Part| part.verdict.behavior == Behavior::Allow;
         let brings = |part: &Part| acts(part) && commands::places(&part.words) >= commands::Places::Links;
         for at in 0..self.parts.len() {
@@ -282,7 +283,8 @@ impl<'a> Judge<'a> {
                 } else {
                     Verdict::new(Behavior::Ask, "it sets a variable that commands may obey")
                 };
-                self.push(assignment.name.clone(), verdict, harmless);
+                let part = Part::new(assignment.name.clone(), verdict, harmless);
+                self.parts.push(Part { basis: Basis::Nothing, ..part });
             }
             return (cwd.clone(), cwd);
         }
@@ -362,7 +364,7 @@ impl<'a> Judge<'a> {
                 let touched = paths::judge_words(self.query, words, &cwd, self.files);
                 let touched = touched.or_else(|| self.unknown().revealed(words));
                 let verdict = touched.unwrap_or_else(|| Verdict::new(Behavior::Allow, "its body was judged"));
-                self.push(text, verdict, true);
+                self.parts.push(Part { basis: Basis::Nothing, ..Part::new(text, verdict, true) });
                 return (cwd.clone(), cwd);
             }
             _ => {}
@@ -389,7 +391,8 @@ impl<'a> Judge<'a> {
             }
             _ => None,
         };
-        let (verdict, read_only, edit) = self.judge(words, &cwd, unlooked);
+        let (verdict, basis, looked) = self.judge(words, &cwd, unlooked);
+        let read_only = looked.only_reads;
         let stays = || paths::exports(words) || read_only && matches!(known[0].as_str(), "set" | "read");
         let moved = words[0].literal().is_none() || known[0] == "cd" || paths::shell_state(&known[0]) && !stays();
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
@@ -405,7 +408,8 @@ impl<'a> Judge<'a> {
         let split = self.unknown().splits_names(words);
         let part = Part::new(text, verdict, read_only);
         self.parts.push(Part {
-            edit,
+            basis,
+            outside: looked.outside,
             names,
             looks,
             listed,
@@ -421,14 +425,14 @@ impl<'a> Judge<'a> {
         if moved { (Cwd(None), Cwd(None)) } else { (cwd.clone(), cwd) }
     }
 
-    /// The verdict, whether the command only reads, and whether acceptEdits let it pass.
-    fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, bool, bool) {
+    /// The verdict, what lets it pass, and what was found of its reading.
+    fn judge(&mut self, words: &[Word], cwd: &Cwd, unlooked: Option<String>) -> (Verdict, Basis, Looked) {
         let piped = words[0].literal().as_deref() == Some("xargs");
         let feeder = self.looped(words).map(|one| &one.found).or(self.fed.as_ref().filter(|_| piped));
         let feeder = feeder.map(|found| found.words.clone()).unwrap_or_default();
         let known = (words.to_vec(), feeder, cwd.clone(), self.names_options());
-        let (reads, only_reads) = match unlooked {
-            Some(reason) => (Err(reason), false),
+        let mut looked = match unlooked {
+            Some(reason) => Looked::of(Err(reason)),
             None => match self.looked.get(&known) {
                 Some(looked) => looked.clone(),
                 None => {
@@ -438,58 +442,37 @@ impl<'a> Judge<'a> {
                 }
             },
         };
-        let reason = match reads {
-            Ok(verdict) => {
-                if verdict.behavior != Behavior::Ask || verdict.firm {
-                    return (verdict, only_reads, false);
-                }
-                verdict.reason
+        let reason = match &looked.reads {
+            Ok(verdict) if verdict.behavior != Behavior::Ask || verdict.firm => {
+                return (verdict.clone(), basis::of(self, verdict, words, cwd), looked);
             }
-            Err(reason) => {
-                let opened = if self.streams.are_named(words) { self.streams.all() } else { &[] };
-                let named = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files);
-                let stops = named.into_iter().chain(input::judge_text(self, words, cwd));
-                if let Some(verdict) = stops.max_by_key(|verdict| (verdict.behavior, verdict.firm)) {
-                    return (verdict, false, false);
+            Ok(verdict) => verdict.reason.clone(),
+            Err(reason) => match self.stopped(words, cwd) {
+                Some(verdict) => {
+                    looked.only_reads = false;
+                    return (verdict, Basis::Text, looked);
                 }
-                if let Some(reason) = self.unknown().may_be_forbidden(words) {
-                    return (Verdict::firm(reason), false, false);
-                }
-                if let Some(reads) = commands::searches(words) {
-                    let verdict = paths::judge_reads(self.query, &reads, fed::shown(words), cwd, self.files);
-                    if verdict.firm || verdict.behavior == Behavior::Deny {
-                        return (verdict, false, false);
-                    }
-                }
-                let gathers = |inner: Vec<Word>| {
-                    let gathered = commands::gathered(&inner)?;
-                    paths::judge_gathered(self.query, &gathered, &self.entered(&inner, cwd), self.files)
-                };
-                if let Some(verdict) = git::inner(words).and_then(gathers) {
-                    return (verdict, false, false);
-                }
-                let unfit = git::unfit(self.query, words, cwd, self.files);
-                if let Some(reason) = unfit.filter(|_| self.query.mode != Mode::Bypass) {
-                    return (Verdict::firm(reason), false, false);
-                }
-                reason
-            }
+                None => reason.clone(),
+            },
         };
         if words[0].literal().is_none() {
-            return (Verdict::new(Behavior::Ask, "the command's name is only known when it runs"), false, false);
+            looked.only_reads = false;
+            let reason = "the command's name is only known when it runs";
+            return (Verdict::new(Behavior::Ask, reason), Basis::Text, looked);
         }
         if let Some(rule) = self.allow_rule(words, cwd) {
-            return (Verdict::new(Behavior::Allow, because(rule)), only_reads, false);
+            return (Verdict::new(Behavior::Allow, because(rule)), Basis::Leave, looked);
         }
         let named = self.brought(words, cwd).brought.is_none();
         if named && self.query.mode == Mode::AcceptEdits && self.edits.admit(self.query, words, cwd, self.files) {
-            return (Verdict::new(Behavior::Allow, "mode acceptEdits"), false, true);
+            looked.only_reads = false;
+            return (Verdict::new(Behavior::Allow, "mode acceptEdits"), Basis::Edit, looked);
         }
         let reason = self
             .obeys(words, cwd)
             .or_else(|| self.elsewhere(words, cwd))
             .or_else(|| self.beyond(words, cwd))
             .unwrap_or(reason);
-        (Verdict::new(Behavior::Ask, reason), only_reads, false)
+        (Verdict::new(Behavior::Ask, reason), Basis::Text, looked)
     }
 }

@@ -3,9 +3,8 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use super::super::Behavior;
 use super::super::commands::{self, Runs};
-use super::super::decide::because;
+use super::super::decide::{Verdict, because};
 use super::super::dynamic;
 use super::super::evaluate::{evaluates, is_shells};
 use super::super::files::lexical;
@@ -15,7 +14,10 @@ use super::super::places::Named;
 use super::super::rule::{Entry, Rule, Source, Specifier};
 use super::super::shell::Word;
 use super::super::wrapper;
+use super::super::{Behavior, Mode};
+use super::fed;
 use super::git;
+use super::input;
 use super::judge::Judge;
 use super::placed::placed;
 
@@ -51,6 +53,34 @@ impl Judge<'_> {
                 && (*entry.rule.specifier() == Specifier::Any
                     || meant(entry) && fits(&entry.rule) && apart(entry) && stays())
         })
+    }
+
+    /// What speaks against a command that may do more than read, whatever rules allow.
+    pub(super) fn stopped(&self, words: &[Word], cwd: &Cwd) -> Option<Verdict> {
+        let opened = if self.streams.are_named(words) { self.streams.all() } else { &[] };
+        let named = paths::judge_words(self.query, &[words, opened].concat(), cwd, self.files);
+        let stops = named.into_iter().chain(input::judge_text(self, words, cwd));
+        if let Some(verdict) = stops.max_by_key(|verdict| (verdict.behavior, verdict.firm)) {
+            return Some(verdict);
+        }
+        if let Some(reason) = self.unknown().may_be_forbidden(words) {
+            return Some(Verdict::firm(reason));
+        }
+        if let Some(reads) = commands::searches(words) {
+            let verdict = paths::judge_reads(self.query, &reads, fed::shown(words), cwd, self.files);
+            if verdict.firm || verdict.behavior == Behavior::Deny {
+                return Some(verdict);
+            }
+        }
+        let gathers = |inner: Vec<Word>| {
+            let gathered = commands::gathered(&inner)?;
+            paths::judge_gathered(self.query, &gathered, &self.entered(&inner, cwd), self.files)
+        };
+        if let Some(verdict) = git::inner(words).and_then(gathers) {
+            return Some(verdict);
+        }
+        let unfit = git::unfit(self.query, words, cwd, self.files);
+        unfit.filter(|_| self.query.mode != Mode::Bypass).map(Verdict::firm)
     }
 
     /// What the names in the words mean: the first that may be a program of the project, or how they are looked for. Where

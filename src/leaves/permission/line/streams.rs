@@ -12,6 +12,7 @@ use super::super::places::in_real_folder;
 use super::super::shell::{Node, Redirect, RedirectKind, Word};
 use super::super::vocabulary::Matches;
 use super::Part;
+use super::basis::Basis;
 
 /// Everything that the redirections of a line open, whichever command they belong to: functions are called elsewhere than
 /// they are defined, and `exec` redirects all that follows.
@@ -108,6 +109,7 @@ impl Streams {
         };
         let mut worst = Verdict::new(Behavior::Allow, if writes { "it may be written" } else { "it only reads" });
         let (mut file, mut opened) = (false, false);
+        let mut outside = Vec::new();
         for path in paths {
             // By where it leads: a link in the folder may have the text of a device in its path.
             let device = in_real_folder(&path, files);
@@ -135,6 +137,8 @@ impl Streams {
             };
             paths::worse(&mut worst, verdict);
             (file, opened) = (file || writes, opened || !writes);
+            outside
+                .extend(Some(&path).filter(|path| !query.places.inside(path, files)).map(|path| files.resolve(path)));
             if writes && edits.lead_through(&path, files) {
                 paths::worse(
                     &mut worst,
@@ -147,7 +151,14 @@ impl Streams {
         }
         let read_only = !writes || worst.behavior == Behavior::Allow;
         let names = file && commands::names_option(target);
-        Some(Part { writes: file, names, looks: opened, ..Part::new(text, worst, read_only) })
+        let basis = match (writes, file) {
+            // The shell opens it, by a name that is known.
+            (false, _) if target.literal().is_some() => Basis::Plain,
+            (false, _) => Basis::Text,
+            (true, true) => Basis::Leave,
+            (true, false) => Basis::Nothing,
+        };
+        Some(Part { basis, outside, writes: file, names, looks: opened, ..Part::new(text, worst, read_only) })
     }
 
     /// What opening the descriptor's file again means, where a redirection of the line may have put a file there: Linux

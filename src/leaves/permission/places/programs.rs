@@ -135,7 +135,8 @@ mod tests {
         }
         let access = Access::Shell { command: line.into(), cwd: "/p".into() };
         let (tool, mode, vocabulary) = ("Bash", Mode::AcceptEdits, crate::permission::vocabulary::TOOLS);
-        let query = Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary };
+        let level = crate::sandbox::Level::Kernel;
+        let query = Query { tool, access: &access, mode, rules: &rules, places: &places, vocabulary, level };
         let decision = decide(&query, &FILES);
         let got = if decision.behavior == Behavior::Allow { "" } else { decision.reasons[0].as_str() };
         assert!(got.ends_with(want) && want.is_empty() == got.is_empty(), "{path} {line}: {decision:?}");

@@ -22,6 +22,11 @@ impl Setting {
         self.subsection.is_none() && self.section == section && self.key == key
     }
 
+    /// Whether its value is another file of settings.
+    pub(super) fn includes(&self) -> bool {
+        self.key == "path" && matches!(self.section.as_str(), "include" | "includeif")
+    }
+
     /// Whether it is the address of a remote, or a part of one, with an account in it.
     pub(super) fn names_account(&self) -> bool {
         matches!(self.section.as_str(), "remote" | "url" | "submodule")

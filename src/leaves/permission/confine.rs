@@ -1,0 +1,283 @@
+//! The policy that the kernel holds a line to: of one that passes because it only reads, what it was judged to read; of any
+//! other, what rules forbid whatever the text says.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::decide::{Decision, Query};
+use super::files::{Files, Step, walk};
+use super::rule::Strictness;
+use super::shell::{Simple, Word};
+use super::vocabulary::Matches;
+use super::{Access, Behavior, Mode, wrapper};
+use crate::sandbox::{Level, Network, Policy, Reads};
+
+/// Most names that are looked at for what rules forbid. What lies further is left to the text of the line.
+const MAX_LOOKED: usize = 10_000;
+
+/// What belongs to a program beside the folder that it is started from, where that is not a folder of the system: no
+/// configuration, since credentials lie there.
+const PARTS: [&str; 5] = ["lib", "lib64", "libexec", "versions", "version"];
+
+/// None where nothing is taken away.
+pub(super) fn policy(query: &Query, decision: &Decision, files: &dyn Files) -> Option<Policy> {
+    let Access::Shell { command, cwd } = query.access else { return None };
+    if query.level == Level::None {
+        return None;
+    }
+    let closed =
+        |reads| Policy { reads, writes: Vec::new(), protected: Vec::new(), network: Network::Closed, record: None };
+    match (&decision.reads, decision.behavior, query.mode) {
+        (Some(outside), Behavior::Allow, mode) if mode != Mode::Bypass => {
+            let mut commands = Vec::new();
+            command.parsed().ok()?.node.for_each_simple(&mut |simple| commands.push(simple.clone()));
+            Some(closed(Reads::Only(readable(query, &commands, (cwd, outside), files))))
+        }
+        _ => {
+            let forbidden = |matches| forbidden(query, matches, files);
+            let (hidden, kept) = (forbidden(Matches::Reading), forbidden(Matches::Editing));
+            (!hidden.is_empty() || !kept.is_empty()).then(|| Policy {
+                reads: Reads::AllBut(hidden),
+                writes: vec!["/".into()],
+                protected: kept,
+                network: Network::Open,
+                record: None,
+            })
+        }
+    }
+}
+
+/// What commands that only read may open: the workspace, what they were judged to read outside of it, what git reads, and
+/// the programs themselves.
+fn readable(
+    query: &Query,
+    commands: &[Simple],
+    (cwd, outside): (&Path, &[PathBuf]),
+    files: &dyn Files,
+) -> Vec<PathBuf> {
+    let places = query.places;
+    let mut all: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();
+    all.extend(places.free_reads.iter().cloned());
+    all.extend(outside.iter().cloned());
+    let mut beside = BTreeSet::new();
+    let names: BTreeSet<String> = commands.iter().flat_map(|simple| programs(&simple.words)).collect();
+    for name in &names {
+        beside.extend(installed(query, name, files));
+    }
+    if names.iter().any(|name| name.rsplit('/').next() == Some("git")) {
+        beside.extend(files.git_reads(cwd, places.home.as_deref()));
+    }
+    // What would open more than the program, or what is private, stays closed: then it fails.
+    beside.retain(|path| !places.too_wide(path, files));
+    for path in beside {
+        if !all.iter().any(|known| path.starts_with(known)) {
+            all.push(path);
+        }
+    }
+    all
+}
+
+/// The names that the words may start a program by.
+fn programs(words: &[Word]) -> Vec<String> {
+    let carries = wrapper::carried(words).is_some();
+    let words = &words[..if carries { words.len() } else { words.len().min(1) }];
+    words.iter().filter_map(Word::literal).filter(|name| !name.starts_with('-')).collect()
+}
+
+/// The folders of a program that is not the system's: where `PATH` finds it, where it really lies, and what it is made of.
+fn installed(query: &Query, name: &str, files: &dyn Files) -> Vec<PathBuf> {
+    let found = match name.contains('/') {
+        true => Some(query.places.cwd.join(name)),
+        false => query.places.programs.iter().map(|folder| folder.join(name)).find(|file| files.runs(file)),
+    };
+    let Some(found) = found.filter(|file| file.is_absolute() && files.runs(file)) else { return Vec::new() };
+    let real = files.resolve(&found);
+    let folders = [&found, &real].into_iter().filter_map(|file| Some(files.resolve(file.parent()?)));
+    let system = |folder: &Path| ["/usr", "/bin", "/sbin"].iter().any(|system| folder.starts_with(system));
+    let mut all = Vec::new();
+    for folder in folders.filter(|folder| !system(folder)) {
+        let names = folder.parent().map(|install| files.names(install)).unwrap_or_default();
+        let parts = PARTS.iter().filter(|part| names.iter().any(|name| name == *part));
+        all.extend(parts.filter_map(|part| Some(files.resolve(&folder.parent()?.join(part)))));
+        all.push(folder);
+    }
+    all
+}
+
+/// What deny rules about reading, or about changing, forbid as a whole, where it lies now.
+fn forbidden(query: &Query, matches: Matches, files: &dyn Files) -> Vec<PathBuf> {
+    let (places, tool) = (query.places, query.vocabulary.tool(matches));
+    let mut all = BTreeSet::new();
+    for entry in query.entries(Behavior::Deny).filter(|entry| entry.rule.governs(tool)) {
+        let covers = |path: &Path| entry.rule.covers_path(tool, path, Strictness::Possible, places, files);
+        let mut searched = Vec::new();
+        for (start, whole) in entry.rule.starts(places) {
+            if whole && !files.spend(0) {
+                all.insert(files.resolve(&start));
+            } else {
+                searched.push(start);
+            }
+        }
+        walk(searched, MAX_LOOKED, files, |path, link| {
+            if !link && covers(path) {
+                all.insert(files.resolve(path));
+                return Step::Past;
+            }
+            if path.ends_with(".git/objects") { Step::Past } else { Step::Into }
+        });
+    }
+    all.retain(|path| files.is_file(path) || !files.names(path).is_empty());
+    all.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::decide::decide;
+    use super::super::files::Disk;
+    use super::super::rule::{RuleSet, Source};
+    use super::super::{Consent, Permit, Places};
+    use super::*;
+
+    /// A home with a project, programs and git's configuration, and another repository beside them.
+    fn home() -> (tempfile::TempDir, Places) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for (file, text) in [
+            ("home/work/src/main.rs", ""),
+            ("home/work/secrets/a/key.txt", ""),
+            ("home/work/a.pem", ""),
+            ("home/work/src/b.pem", ""),
+            ("home/.cargo/bin/rg", "#!/bin/sh\n"),
+            ("home/.cargo/lib/x", ""),
+            ("home/.cargo/credentials.toml", ""),
+            ("home/.gitconfig", "[include]\npath = dot/git\n[include]\npath = gone\n"),
+            ("home/dot/git", "[core]\nexcludesFile = ~/dot/ignore\n"),
+            ("home/dot/ignore", ""),
+            ("home/dot/token", ""),
+            ("other/notes.txt", ""),
+        ] {
+            let file = root.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        for folder in ["objects", "refs"] {
+            std::fs::create_dir_all(root.join("home/work/.git").join(folder)).unwrap();
+        }
+        std::fs::write(root.join("home/work/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let home = root.join("home");
+        let programs = vec![home.join(".cargo/bin"), "/usr/bin".into(), "/bin".into()];
+        let project = home.join("work");
+        (dir, Places { cwd: project.clone(), project, home: Some(home), programs, ..Places::default() })
+    }
+
+    /// Each row: rules, the level, the line, and what its policy says, without the folder that all lies in.
+    #[test]
+    fn policies() {
+        let (dir, places) = home();
+        let root = format!("{}/", dir.path().canonicalize().unwrap().display());
+        for (rules, level, mode, line, want) in [
+            ("", Level::Kernel, Mode::Default, "ls src", "reads home/work"),
+            ("", Level::Mount, Mode::Plan, "cat src/*.rs | wc -l", "reads home/work"),
+            ("", Level::None, Mode::Default, "ls src", "free"),
+            ("", Level::Kernel, Mode::Bypass, "ls src", "free"),
+            ("", Level::Kernel, Mode::Default, "rg x src/main.rs", "reads home/work home/.cargo/bin home/.cargo/lib"),
+            (
+                "",
+                Level::Kernel,
+                Mode::Default,
+                "timeout 5 rg x src/main.rs",
+                "reads home/work home/.cargo/bin home/.cargo/lib",
+            ),
+            ("", Level::Kernel, Mode::Default, "echo rg", "reads home/work"),
+            (
+                "",
+                Level::Kernel,
+                Mode::Default,
+                "git status",
+                "reads home/work home/.gitconfig home/dot/git home/dot/ignore",
+            ),
+            // Approved, or allowed by a rule: as the user.
+            ("", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("allow Bash(cargo test:*)", Level::Kernel, Mode::Default, "cargo test | tail", "free"),
+            // What lies outside, where a rule says that it may be read.
+            (
+                "allow Read(//ROOTother/**)",
+                Level::Kernel,
+                Mode::Default,
+                "cat ../../other/notes.txt",
+                "reads home/work other/notes.txt",
+            ),
+            (
+                "allow Read(//ROOTother/**)",
+                Level::Kernel,
+                Mode::Default,
+                "wc -l < ../../other/notes.txt",
+                "reads home/work other/notes.txt",
+            ),
+            (
+                "allow Bash(cat:*)",
+                Level::Kernel,
+                Mode::Default,
+                "cat ../../other/notes.txt",
+                "reads home/work other/notes.txt",
+            ),
+            ("", Level::Kernel, Mode::Default, "cat ../../other/notes.txt", "free"),
+            // What is denied stays closed to whatever runs.
+            ("deny Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
+            ("deny Read(secrets)", Level::Kernel, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
+            (
+                "deny Read(*.pem)",
+                Level::Kernel,
+                Mode::Default,
+                "cargo test",
+                "hides home/work/a.pem home/work/src/b.pem keeps",
+            ),
+            (
+                "deny Read(~/.cargo/credentials.toml)",
+                Level::Kernel,
+                Mode::Bypass,
+                "cargo test",
+                "hides home/.cargo/credentials.toml keeps",
+            ),
+            ("deny Edit(/src/**)", Level::Kernel, Mode::Default, "cargo test", "hides keeps home/work/src"),
+            ("deny Write(/src/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("deny Read(gone/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("deny Read", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("ask Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("deny Read(secrets/**)", Level::None, Mode::Default, "cargo test", "free"),
+        ] {
+            let mut set = RuleSet::default();
+            if let Some((kind, rule)) = rules.split_once(' ') {
+                let kind = match kind {
+                    "allow" => Behavior::Allow,
+                    "ask" => Behavior::Ask,
+                    _ => Behavior::Deny,
+                };
+                let rule = rule.replace("//ROOT", &format!("/{root}"));
+                set.add(kind, rule.parse().unwrap(), Source::User);
+            }
+            let access = Access::Shell { command: line.into(), cwd: places.cwd.clone() };
+            let vocabulary = crate::permission::vocabulary::TOOLS;
+            let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
+            let decision = decide(&query, &Disk);
+            let permit =
+                Permit::of(&query, &decision, Consent::Given, &Disk).unwrap_or_else(|| panic!("{line}: {decision:?}"));
+            let shown = |paths: &[PathBuf]| {
+                paths.iter().map(|path| format!(" {}", path.display()).replace(&root, "")).collect::<String>()
+            };
+            let told = permit.policy().map_or("free".to_owned(), |policy| match &policy.reads {
+                Reads::Only(paths) => {
+                    assert_eq!((&policy.writes, policy.network), (&Vec::new(), Network::Closed), "{line}");
+                    format!("reads{}", shown(paths))
+                }
+                Reads::AllBut(paths) => {
+                    assert_eq!((&policy.writes, policy.network), (&vec!["/".into()], Network::Open), "{line}");
+                    format!("hides{} keeps{}", shown(paths), shown(&policy.protected))
+                }
+            });
+            assert_eq!(told, want, "{rules} {line}");
+        }
+    }
+}
