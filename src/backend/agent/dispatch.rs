@@ -99,7 +99,7 @@ impl Agent {
                     group.extend(calls.pop_front());
                 }
             }
-            if let Some(stop) = self.round((group, among), mailbox, cancel).await? {
+            if let Some(stop) = Box::pin(self.round((group, among), mailbox, cancel)).await? {
                 end = Some(stop);
             }
         }
@@ -185,7 +185,9 @@ impl Agent {
                 match after {
                     After::EnterPlan => self.set_mode(Mode::Plan, mailbox).await?,
                     After::PlanApproved { how, plan } => self.approve_plan(how, plan, mailbox).await?,
-                    After::Skill { name, args } => self.run_skill(Invocation { name, args }, mailbox, cancel).await?,
+                    After::Skill { name, args } => {
+                        Box::pin(self.run_skill(Invocation { name, args }, mailbox, cancel)).await?
+                    }
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }
