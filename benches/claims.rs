@@ -16,10 +16,11 @@ use cocode::permission::{Access, Behavior, Disk, Mode, Permit, Places, Query, Ru
 use cocode::provider::codec::codec;
 use cocode::provider::settings::WireName;
 use cocode::provider::sse;
+use cocode::sandbox::Sandbox;
 use cocode::session::entry::{Boundary, EntryKind};
 use cocode::session::store::Store;
 use cocode::session::{Session, recall};
-use cocode::stdx::process::{Running, Streams};
+use cocode::stdx::process::{Run, Running, Streams};
 use cocode::tools::{self, Dirs, Keep, Toolbox};
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
@@ -315,7 +316,7 @@ fn kill_tree(bencher: Bencher<'_, '_>) {
             let (output, writer) = std::io::pipe().expect("a pipe");
             let stdout = writer.try_clone().expect("a second end").into();
             let streams = Streams { stdin: None, stdout, stderr: writer.into(), kept: None };
-            let running = Running::spawn(&mut command, streams).expect("bash starts");
+            let running = Running::spawn(&command, streams).expect("bash starts");
             let output = tokio::net::unix::pipe::Receiver::from_owned_fd(output.into()).expect("a pipe");
             let mut out = tokio::io::BufReader::new(output);
             let mut line = String::new();
@@ -439,6 +440,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         settings: Arc::new(settings),
         log: home.path().join("session/transcript.jsonl"),
         store: Store::new(home.path().join("session")),
+        sandbox: Sandbox::off(),
         host: Arc::new(NoSearch),
         live,
         cancel: Default::default(),

@@ -13,6 +13,8 @@ use cocode::engine::check::Check;
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
 use cocode::permission::{Mode, Sandbox, Trust};
+#[cfg(target_os = "linux")]
+use cocode::sandbox::helper;
 use cocode::sandbox::proxy::client;
 use cocode::session::{self, Overwrite, Session, index};
 use cocode::stdx::ansi::Shown;
@@ -28,6 +30,10 @@ const MOST_PIPED: u64 = 16 << 20;
 const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    if let Some(code) = helper::serve(std::env::args_os()) {
+        return code;
+    }
     if let Some(code) = connect(std::env::args()) {
         return code;
     }
@@ -143,6 +149,9 @@ fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
 
 fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf, mode: Option<Mode>) -> Setup {
     let sandbox = sandbox(&env);
+    // Whatever becomes of the file meanwhile, this is what runs.
+    let helper = (cfg!(target_os = "linux") && loaded.config.sandbox.enabled).then(|| "/proc/self/exe".into());
+    let commands = cocode::sandbox::Sandbox::new(helper);
     let script = match &start.offline {
         Offline::Script(file) => Some(project.join(file)),
         Offline::Model | Offline::No => None,
@@ -168,6 +177,7 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
         env,
         project,
         sandbox,
+        commands,
         piped: None,
         presence: if start.headless.is_some() { Presence::Unattended } else { Presence::Attended },
         clocks: Clocks::real(),

@@ -90,7 +90,10 @@ pub struct Setup {
     pub append_system: Option<String>,
     /// What the final answer has to be: offered as a tool whose input is checked against this schema.
     pub output_schema: Option<Schema>,
+    /// What the user says is around us.
     pub sandbox: Sandbox,
+    /// What commands run in.
+    pub commands: crate::sandbox::Sandbox,
     /// What was piped in: it goes with the first prompt, and is never read as a command or as words to us.
     pub piped: Option<String>,
     /// Whether a person works in the session.

@@ -53,6 +53,7 @@ use crate::message::{BlobId, Content, Display, Effect, Outcome};
 use crate::permission::{Permit, Ruled};
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
+use crate::sandbox::Sandbox;
 use crate::session::store::Store;
 
 /// Names of the tools that the agent itself turns to.
@@ -260,6 +261,8 @@ pub struct Context {
     pub log: PathBuf,
     /// Where output too large for the context goes.
     pub store: Store,
+    /// What commands run in.
+    pub sandbox: Sandbox,
     pub host: Arc<dyn Host>,
     /// Live output for the screen; a missing listener does not hold up the tool.
     pub live: mpsc::UnboundedSender<String>,

@@ -1,11 +1,29 @@
 //! What the kernel lets a command do: levels, policies, and what the command did. Plain data here; below it the helper that
 //! puts a policy into force and ends with its command.
 
+#[cfg(target_os = "linux")]
+mod confine;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+pub mod helper;
+#[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
+mod landlock;
 pub mod proxy;
+mod running;
+mod system;
+mod text;
+#[cfg(target_os = "linux")]
+mod wire;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+pub use running::{Running, Sandbox};
+pub use system::programs;
 
 /// How far this machine can confine a command, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,13 +41,39 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     pub reads: Reads,
-    /// Folders, and single files, that it may change; everything below them.
+    /// Folders, and single files, that it may change; everything below them. Empty: it only reads, so that it may not change
+    /// what the kernel does not tie to a path either, such as modes and times.
+    #[serde(with = "text::paths")]
     pub writes: Vec<PathBuf>,
     /// Paths below `writes` that stay as they are: denied at level mount, answered with an error and reported at level kernel.
+    #[serde(with = "text::paths")]
     pub protected: Vec<PathBuf>,
     pub network: Network,
     /// Saves what the command changes before it changes it.
     pub record: Option<Record>,
+}
+
+impl Policy {
+    /// Of a command that a person approved: it may do what they may.
+    pub fn free() -> Policy {
+        Policy {
+            reads: Reads::AllBut(Vec::new()),
+            writes: vec!["/".into()],
+            protected: Vec::new(),
+            network: Network::Open,
+            record: None,
+        }
+    }
+
+    /// Of a command that runs unasked because it only reads: these paths, and the system's programs.
+    pub fn reading(paths: Vec<PathBuf>) -> Policy {
+        Policy { reads: Reads::Only(paths), writes: Vec::new(), network: Network::Closed, ..Policy::free() }
+    }
+
+    /// Whether it takes nothing away.
+    pub fn is_free(&self) -> bool {
+        Policy { record: None, ..self.clone() } == Policy::free()
+    }
 }
 
 /// What a command may read.
@@ -37,9 +81,9 @@ pub struct Policy {
 #[serde(rename_all = "lowercase")]
 pub enum Reads {
     /// Everything that the user may, but for these.
-    AllBut(Vec<PathBuf>),
+    AllBut(#[serde(with = "text::paths")] Vec<PathBuf>),
     /// The system's program folders, and these.
-    Only(Vec<PathBuf>),
+    Only(#[serde(with = "text::paths")] Vec<PathBuf>),
 }
 
 /// What a command may connect to.
@@ -58,12 +102,14 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// A folder of the session, on the file system of the workspace if possible: victims are linked into it.
+    #[serde(with = "text::path")]
     pub store: PathBuf,
     /// Largest file that is copied, in bytes.
     pub largest: u64,
     /// Most bytes that one command may have copied.
     pub budget: u64,
     /// Nothing below these is recorded: scratch folders, /proc, /dev, the store itself.
+    #[serde(with = "text::paths")]
     pub skip: Vec<PathBuf>,
 }
 
@@ -73,6 +119,7 @@ pub struct Record {
 pub enum Effect {
     /// A path was touched for the first time: what was there before.
     Touched {
+        #[serde(with = "text::path")]
         path: PathBuf,
         before: Before,
     },
@@ -96,6 +143,7 @@ pub enum Before {
         saved: Saved,
     },
     Link {
+        #[serde(with = "text::path")]
         target: PathBuf,
     },
     Folder {
@@ -119,8 +167,8 @@ pub enum Saved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denied {
-    Read(PathBuf),
-    Write(PathBuf),
+    Read(#[serde(with = "text::path")] PathBuf),
+    Write(#[serde(with = "text::path")] PathBuf),
     Connect(String),
     /// A system call, by its name.
     Call(String),

@@ -108,6 +108,12 @@ mod remote;
 /// Repositories that name programs or places to run or show.
 mod repositories;
 /// Skills: typed and called, arguments, commands, rules, models.
+/// What the sandbox holds, and what must work in it.
+#[cfg(target_os = "linux")]
+mod sandbox;
+/// No shape of process survives the program, however it ends.
+#[cfg(target_os = "linux")]
+mod sandbox_ends;
 mod skills;
 /// What a session starts with: model, mode, an earlier session.
 mod start;

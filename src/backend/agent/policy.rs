@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Conversation, Grants, Grounds};
 use crate::permission::{Behavior, Places, RuleSet, Source, Trust};
 use crate::protocol::GrantScope;
-use crate::sandbox::Level;
+use crate::sandbox::{Level, Sandbox};
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::tools::{Dirs, RULES};
@@ -20,6 +20,8 @@ pub struct Policy {
     pub trust: Trust,
     /// How far commands can be confined.
     pub level: Level,
+    /// What commands run in.
+    pub sandbox: Sandbox,
 }
 
 impl Policy {

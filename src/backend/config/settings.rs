@@ -43,6 +43,7 @@ pub struct Config {
     #[schemars(schema_with = "hooks_schema")]
     pub hooks: hooks::Definitions,
     pub agents: Agents,
+    pub sandbox: Sandbox,
     pub sessions: Sessions,
     pub memory: Memory,
     pub thinking: Thinking,
@@ -224,6 +225,13 @@ pub enum Keep {
 pub struct Agents {
     #[schemars(range(min = 1, max = 32))]
     pub max_parallel: usize,
+}
+
+/// `[sandbox]`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    pub enabled: bool,
 }
 
 /// `[sessions]`.

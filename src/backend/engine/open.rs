@@ -60,7 +60,13 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let (given, switch) = settings.hooks;
     let parts = Parts {
         model,
-        policy: agent::Policy { rules: settings.rules, places: settings.places, trust, level: Level::Kernel },
+        policy: agent::Policy {
+            rules: settings.rules,
+            places: settings.places,
+            trust,
+            level: Level::Kernel,
+            sandbox: setup.commands.clone(),
+        },
         settings: settings.agent,
         toolbox: Arc::new(toolbox),
         hooks: Hooks::new(given, switch),

@@ -87,7 +87,7 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("log" | "sessions", _)
+        ("log" | "sandbox" | "sessions", _)
         | (_, "model" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass") => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,
@@ -234,6 +234,7 @@ mod tests {
             system: None,
             append_system: None,
             output_schema: None,
+            commands: crate::sandbox::Sandbox::off(),
             sandbox: Sandbox::Outer,
             piped: None,
             presence: agent::Presence::Attended,

@@ -15,12 +15,13 @@ use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
 use crate::permission::{Access, Matches, Ruled};
+use crate::sandbox::{Policy, Running as Process};
 use crate::stdx::ansi::Cleaner;
-use crate::stdx::process::{Running as Process, Streams, command_without};
+use crate::stdx::process::{Run, Streams, command_without};
 
 use super::call::Typed;
 use super::limit::Spool;
-use super::{Call, Context, Dirs, Manners, Output, Settings, file};
+use super::{Call, Context, Dirs, Manners, Output, file};
 
 /// Shortest time between two pieces of live output.
 const TICK: Duration = Duration::from_millis(50);
@@ -112,7 +113,7 @@ async fn run(input: &Input, context: &Context) -> Output {
         }
     };
     let started = Instant::now();
-    let (mut process, output, place) = match start(&input.command, start_in, settings) {
+    let (mut process, output, place) = match start(&input.command, start_in, context).await {
         Ok(parts) => parts,
         Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
     };
@@ -128,7 +129,7 @@ async fn run(input: &Input, context: &Context) -> Output {
                 biased;
                 () = context.cancel.cancelled() => break End::Interrupted,
                 () = &mut deadline => break End::TimedOut(timeout),
-                status = process.child.wait() => break End::Exited(status),
+                status = process.wait() => break End::Exited(status),
                 ready = place.readable(), if place_open => {
                     place_open = ready.is_ok() && last_place.read(&place, pipe::Receiver::try_read);
                 }
@@ -195,7 +196,8 @@ async fn run(input: &Input, context: &Context) -> Output {
 }
 
 /// Starts the shell. Both its outputs share one pipe, so that they stay in order; the other pipe is for where it is.
-fn start(line: &str, cwd: &Path, settings: &Settings) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
+async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
+    let settings = &*context.settings;
     let (output, writer) = io::pipe()?;
     let (place, place_writer) = io::pipe()?;
     let fd: RawFd = place_writer.as_raw_fd();
@@ -220,7 +222,7 @@ fn start(line: &str, cwd: &Path, settings: &Settings) -> io::Result<(Process, pi
         stderr: writer.into(),
         kept: Some(place_writer.into()),
     };
-    let process = Process::spawn(&mut command, streams)?;
+    let process = context.sandbox.spawn(&command, streams, &Policy::free()).await?;
     let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
     Ok((process, receiver(output)?, receiver(place)?))
 }

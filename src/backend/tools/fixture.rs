@@ -155,6 +155,7 @@ impl Fixture {
         self.calls += 1;
         let host = Person { answer: self.answer.clone(), asked: self.asked.clone() };
         let context = Context {
+            sandbox: crate::sandbox::Sandbox::off(),
             call: format!("call_{}", self.calls),
             permit,
             dirs: Arc::new(self.dirs.clone()),

@@ -11,11 +11,19 @@ use tokio::net::unix::pipe;
 use tokio::process::Command;
 
 mod child;
+#[cfg(target_os = "linux")]
+mod lifeline;
 mod mark;
+#[cfg(target_os = "linux")]
+pub mod start;
 mod tree;
 
 pub use child::{Child, Streams};
+#[cfg(target_os = "linux")]
+pub use lifeline::{Lifeline, pair};
 pub use mark::Guest;
+#[cfg(target_os = "linux")]
+pub use tree::descendants;
 pub use tree::{Tree, end_all};
 
 /// The program is being ended by force.
@@ -52,7 +60,7 @@ impl Running {
     ///
     /// # Errors
     /// What the system says: no such program, no such folder, arguments too long.
-    pub fn spawn(command: &mut Command, streams: Streams) -> io::Result<Running> {
+    pub fn spawn(command: &Command, streams: Streams) -> io::Result<Running> {
         let ending = || io::Error::other("the program is ending");
         if begins_nothing() {
             return Err(ending());
@@ -65,9 +73,27 @@ impl Running {
         // The code that ends them all may have looked a moment too early; dropping it ends it.
         if begins_nothing() { Err(ending()) } else { Ok(running) }
     }
+}
 
-    /// Kills the tree, asking first: SIGTERM, 50 ms, SIGKILL. Returns how the child itself ended, as far as known.
-    pub async fn end(mut self) -> Option<ExitStatus> {
+/// A command that runs.
+pub trait Run: Send {
+    /// Waits for its end. May be dropped and called again.
+    ///
+    /// # Errors
+    /// Nobody knows how it ended.
+    fn wait(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + Send;
+
+    /// Ends everything that it started, asking first: SIGTERM, 50 ms, SIGKILL. Returns how the command itself ended, as far as
+    /// known.
+    fn end(self) -> impl Future<Output = Option<ExitStatus>> + Send;
+}
+
+impl Run for Running {
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    async fn end(mut self) -> Option<ExitStatus> {
         self.tree.kill(&mut self.child).await;
         self.ended = true;
         self.child.try_wait().ok().flatten()
@@ -101,13 +127,27 @@ pub struct Captured {
 ///
 /// # Errors
 /// Only when the command cannot be started; how it ended is in the answer.
-pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration, cap: usize) -> io::Result<Captured> {
+pub async fn run_captured(command: Command, input: &[u8], timeout: Duration, cap: usize) -> io::Result<Captured> {
+    let begin = |streams| std::future::ready(Running::spawn(&command, streams));
+    capture(begin, input, timeout, cap).await
+}
+
+/// The same for a command that somebody else starts on the streams that it is given.
+///
+/// # Errors
+/// Those of `begin`.
+pub async fn capture<R: Run, F: Future<Output = io::Result<R>>>(
+    begin: impl FnOnce(Streams) -> F,
+    input: &[u8],
+    timeout: Duration,
+    cap: usize,
+) -> io::Result<Captured> {
     let (stdout, out_end) = io::pipe()?;
     let (stderr, err_end) = io::pipe()?;
     let fed = if input.is_empty() { None } else { Some(io::pipe()?) };
     let (stdin, feed_end) = fed.map_or((None, None), |(reader, writer)| (Some(reader.into()), Some(writer)));
     let streams = Streams { stdin, stdout: out_end.into(), stderr: err_end.into(), kept: None };
-    let mut running = Running::spawn(&mut command, streams)?;
+    let mut running = begin(streams).await?;
     let stdin = feed_end.map(|end| pipe::Sender::from_owned_fd(end.into())).transpose()?;
     let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
     let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
@@ -128,7 +168,7 @@ pub async fn run_captured(mut command: Command, input: &[u8], timeout: Duration,
                 biased;
                 _ = &mut all, if open => open = false,
                 // The child decides when it is over, not a grandchild that keeps the pipes.
-                _ = running.child.wait() => break false,
+                _ = running.wait() => break false,
                 () = &mut deadline => break true,
             }
         };

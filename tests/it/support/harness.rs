@@ -16,6 +16,8 @@ use cocode::report;
 use cocode::session::Session;
 use cocode::stdx::clock::Clocks;
 
+use super::program::Program;
+
 /// Longest wait for an event; only a hang takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -226,6 +228,7 @@ impl Harness {
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,
+            commands: cocode::sandbox::Sandbox::new(Some(Program::binary().into())),
             piped: None,
             presence: self.presence,
             clocks: self.clocks,

@@ -15,6 +15,7 @@ use crate::agent::{Conversation, Policy};
 use crate::message::{Content, Outcome, ToolResult};
 use crate::permission::{Permit, QUIET_GIT};
 use crate::protocol::{Delta, Event, Item};
+use crate::sandbox::Sandbox;
 use crate::session::store::Store;
 use crate::tools::{self, Dirs, Host};
 
@@ -26,6 +27,7 @@ pub(in crate::agent) struct Runner {
     pub(super) settings: Arc<tools::Settings>,
     pub(super) log: PathBuf,
     pub(super) store: Store,
+    pub(super) sandbox: Sandbox,
     pub(super) host: Arc<dyn Host>,
     pub(super) cancel: CancellationToken,
 }
@@ -46,6 +48,7 @@ impl Runner {
             settings: settings.clone(),
             log: conversation.session.log().to_owned(),
             store: conversation.session.store().clone(),
+            sandbox: policy.sandbox.clone(),
             host,
             cancel: cancel.clone(),
         }
@@ -70,6 +73,7 @@ impl Runner {
             settings: settings.clone(),
             log: self.log.clone(),
             store: self.store.clone(),
+            sandbox: self.sandbox.clone(),
             host: self.host.clone(),
             live,
             cancel: self.cancel.clone(),

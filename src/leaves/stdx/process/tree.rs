@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Child;
+#[cfg(target_os = "linux")]
+use super::lifeline;
 use super::mark::{self, Mark};
 
 /// How long a process may take after SIGTERM.
@@ -100,6 +102,8 @@ struct Process {
 pub fn end_all() {
     // One thread enforces the end, and another may come here because the editor's shell ended.
     let _alone = ENDING.lock().unwrap_or_else(PoisonError::into_inner);
+    #[cfg(target_os = "linux")]
+    let helpers = lifeline::cut_all();
     // That shell may end first: the editor is nobody's child then.
     let mut guests = guests();
     for guest in &guests {
@@ -107,6 +111,8 @@ pub fn end_all() {
     }
     let start = std::time::Instant::now();
     end_ours(start);
+    #[cfg(target_os = "linux")]
+    lifeline::wait_all(helpers);
     // The kernel hangs up on the terminal's processes as soon as we are gone.
     loop {
         guests.retain(|guest| rustix::process::test_kill_process(*guest).is_ok());
@@ -260,6 +266,16 @@ fn below(pid: u32) -> Vec<Process> {
     below
 }
 
+/// The living processes below this one, without those that are spared and what is below them. A parent comes before its
+/// children.
+#[cfg(target_os = "linux")]
+pub fn descendants(spared: impl Fn(&rustix::process::Pid) -> bool) -> Vec<rustix::process::Pid> {
+    let ours = std::process::id();
+    let chosen = |process: &Process| process.parent == ours && !pid(process).is_some_and(|pid| spared(&pid));
+    let members = with_descendants(below(ours), chosen);
+    members.iter().filter(|member| !member.zombie).filter_map(pid).collect()
+}
+
 /// The children of a process; none where the kernel does not list them. Costs far less than a look at every process.
 #[cfg(target_os = "linux")]
 pub(super) fn children(pid: u32) -> Option<Vec<u32>> {
@@ -352,7 +368,7 @@ mod tests {
     use tokio::net::unix::pipe;
     use tokio::process::Command;
 
-    use super::super::{Running, Streams};
+    use super::super::{Run, Running, Streams};
     use super::*;
 
     #[test]
@@ -376,7 +392,7 @@ mod tests {
         let (output, writer) = io::pipe().unwrap();
         let stdout = writer.try_clone().unwrap().into();
         let streams = Streams { stdin: None, stdout, stderr: writer.into(), kept: None };
-        let running = Running::spawn(&mut command, streams).unwrap();
+        let running = Running::spawn(&command, streams).unwrap();
         let mut lines = BufReader::new(pipe::Receiver::from_owned_fd(output.into()).unwrap()).lines();
         let mut pids = Vec::new();
         while pids.len() < count {
