@@ -81,7 +81,10 @@ pub(super) fn reads(words: &[Word]) -> Result<Reads, String> {
         return Ok(Reads::default());
     }
     // Alone it shows every variable.
-    if (name == "set" || name == "read") && !arguments.is_empty() && super::evaluate::evaluates(words).is_none() {
+    if matches!(name.as_str(), "set" | "read" | "export")
+        && !arguments.is_empty()
+        && super::evaluate::evaluates(words).is_none()
+    {
         return Ok(Reads::default());
     }
     if let Some(result) = special::reads(&name, arguments) {

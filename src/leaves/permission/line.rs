@@ -333,8 +333,8 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
             _ => {}
         }
     }
-    // The worst first, the others in their order.
-    parts.sort_by_key(|part| std::cmp::Reverse(part.verdict.behavior));
+    // The worst first, those last of them that only ask because of the others, and the others in their order.
+    parts.sort_by_key(|part| (std::cmp::Reverse(part.verdict.behavior), basis::unconfined(&part.verdict).is_some()));
     let behavior = parts.first().map_or(Behavior::Allow, |part| part.verdict.behavior);
     let reasons = if parts.is_empty() { vec!["it does nothing".into()] } else { parts.iter().map(shown).collect() };
     answer(behavior, reasons)

@@ -137,7 +137,6 @@ impl Here<'_> {
         match plain.operands {
             Operands::None => operands.is_empty(),
             Operands::Words => true,
-            Operands::Names => operands.iter().all(|text| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')),
             Operands::Paths(most) => operands.len() <= most && all_paths(operands),
             Operands::Pattern => all_paths(operands.get(usize::from(!patterned)..).unwrap_or_default()),
             Operands::Revisions => operands.iter().all(|text| is_revision(text) || self.is_path(text)),

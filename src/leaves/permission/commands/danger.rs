@@ -62,6 +62,13 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     }
     let edited = if name == "sed" { edited(arguments) } else { Vec::new() };
     let elsewhere: Vec<String> = edited.into_iter().filter(|word| covered::is_elsewhere(word)).collect();
+    // Who allowed it meant programs of the project and packages by their names in a registry.
+    if let Some(at) = behind(name, arguments)
+        && fetches(name, &arguments[..at])
+        && !is_package(&arguments[at])
+    {
+        return vec![arguments[at].clone()];
+    }
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
     if let Some(acting) = listed.or_else(|| unlisted(name, arguments)) {
@@ -73,7 +80,6 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
         let foreign = names_elsewhere(program)
             || program == "-"
             || program.contains(':')
-            || matches!(name, "npx" | "bunx" | "pipx") && program.contains('/') && !program.starts_with(['@', '.'])
             || wrapper::carries(program.rsplit('/').next().unwrap_or_default());
         return if foreign { vec![program.clone()] } else { dangers(&arguments[at..]) };
     }
@@ -98,7 +104,7 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
 }
 
 /// Programs that start the one that is named behind these words, with all that follows.
-const STARTERS: [(&str, &str); 14] = [
+const STARTERS: [(&str, &str); 20] = [
     ("python", "-m"),
     ("python3", "-m"),
     ("uv", "run"),
@@ -110,6 +116,12 @@ const STARTERS: [(&str, &str); 14] = [
     ("bundle", "exec"),
     ("pnpm", "exec"),
     ("yarn", "exec"),
+    ("npm", "exec"),
+    ("npm", "x"),
+    ("pnpm", "dlx"),
+    ("yarn", "dlx"),
+    ("bun", "x"),
+    ("uvx", ""),
     ("npx", ""),
     ("bunx", ""),
     ("pipx", "run"),
@@ -117,17 +129,49 @@ const STARTERS: [(&str, &str); 14] = [
 
 /// The place of the program that such a command starts.
 fn behind(name: &str, arguments: &[String]) -> Option<usize> {
-    let (_, word) = STARTERS.iter().find(|(known, _)| *known == name)?;
+    let named = |(known, word): &&(&str, &str)| {
+        *known == name && (word.is_empty() || arguments.first().is_some_and(|first| first == word))
+    };
+    let (_, word) = STARTERS.iter().find(named)?;
     let own = usize::from(!word.is_empty());
-    let named = own == 0 || arguments.first().is_some_and(|first| first == word);
     // A module of Python's, and what keeps npx from fetching anything.
     let passed = |word: &&String| match name {
         "uv" => *word == "-m" || *word == "--module",
-        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline"),
+        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline" | "--"),
+        "npm" | "pnpm" => *word == "--",
         _ => false,
     };
     let at = own + arguments.iter().skip(own).take_while(passed).count();
-    (named && arguments.get(at).is_some_and(|program| program == "-" || !program.starts_with('-'))).then_some(at)
+    arguments.get(at).is_some_and(|program| program == "-" || !program.starts_with('-')).then_some(at)
+}
+
+/// Whether the program, behind these words of its own, fetches what it starts.
+fn fetches(name: &str, own: &[String]) -> bool {
+    match own.first().map(String::as_str) {
+        Some("run" | "exec") => matches!(name, "pipx" | "npm"),
+        _ => matches!(name, "npx" | "bunx" | "uvx" | "npm" | "pnpm" | "yarn" | "bun"),
+    }
+}
+
+/// Whether the word is a package by its name, with a version at most, or a script of the folder: no archive, no address, and no
+/// shell or interpreter, which runs what the words behind it say.
+fn is_package(word: &str) -> bool {
+    let plain = |text: &str| {
+        !text.is_empty()
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-^*+".contains(c))
+            && !text.contains("..")
+    };
+    let script = word.strip_prefix("./").filter(|path| path.split('/').all(plain));
+    let (scope, rest) = match word.strip_prefix('@').and_then(|rest| rest.split_once('/')) {
+        Some((scope, rest)) => (plain(scope), rest),
+        None => (true, word),
+    };
+    let (name, version) = rest.split_once('@').unwrap_or((rest, "latest"));
+    let archive = [".tgz", ".gz", ".tar", ".whl", ".zip", ".git", ".bz2", ".xz"].iter().any(|end| word.ends_with(end));
+    !archive
+        && (script.is_some() || scope && plain(name) && plain(version))
+        && !super::super::matching::is_interpreter(name)
+        && !wrapper::carries(name)
 }
 
 /// Whether a word of a program that nobody described names a place outside of the workspace: who allowed the program did so

@@ -22,6 +22,9 @@ pub const QUIET: &[(&str, &str)] = &[
     ("PAGER", "cat"),
     // A file of options may make every search show what is hidden, or run a program on each file.
     ("RIPGREP_CONFIG_PATH", ""),
+    // A pager that is piped runs this on each file.
+    ("LESSOPEN", ""),
+    ("LESS", ""),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_EDITOR", "false"),
     ("GIT_SEQUENCE_EDITOR", "false"),

@@ -7,7 +7,7 @@ use super::{Reads, may_be_option, plain};
 /// Names that [`reads`] answers for.
 pub(super) const NAMES: &[&str] = &[
     "echo", "printf", "true", "false", ":", "test", "[", "[[", "date", "sed", "awk", "jq", "ps", "tar", "hostname",
-    "command", "exit", "return", "break", "continue", "wait", "xxd", "tee", "unzip",
+    "command", "exit", "return", "break", "continue", "wait", "xxd", "tee", "unzip", "less", "more",
 ];
 
 /// What the command reads; None when it is not one of these.
@@ -33,6 +33,7 @@ pub(super) fn reads(name: &str, arguments: &[Word]) -> Option<Result<Reads, Stri
             false => Err("tee is not on the read-only list".into()),
         },
         "unzip" => unzip(arguments),
+        "less" | "more" => pager(name, arguments),
         // Where a command is; `command` before one is a wrapper.
         "command" => match arguments.split_first() {
             Some((option, _)) if matches!(option.literal().as_deref(), Some("-v" | "-V")) => data(),
@@ -96,6 +97,18 @@ fn xxd(arguments: &[Word]) -> Result<Reads, String> {
         }
     }
     Ok(Reads::default())
+}
+
+/// What is written to a pipe is shown as `cat` does. A word with a plus is a command to the pager.
+fn pager(name: &str, arguments: &[Word]) -> Result<Reads, String> {
+    let flag = |text: &str| text.strip_prefix('-').is_some_and(|flags| flags.chars().all(|c| "NRSFXnisEM".contains(c)));
+    let (flags, paths): (Vec<&Word>, Vec<&Word>) = arguments.iter().partition(|word| may_be_option(word));
+    let odd = |word: &&&Word| !word.literal().is_some_and(|text| name == "less" && text.len() > 1 && flag(&text));
+    let plus = |word: &&&Word| word.has_glob() || word.known().starts_with('+');
+    match flags.iter().find(odd).or_else(|| paths.iter().find(plus)) {
+        Some(word) => Err(format!("{} may be a command to {name}", word.source)),
+        None => Ok(Reads { paths: paths.into_iter().cloned().collect(), ..Reads::default() }),
+    }
 }
 
 /// `unzip -l x`: the names in an archive. Nothing else of unzip only reads.

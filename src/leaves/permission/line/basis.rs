@@ -38,7 +38,9 @@ pub(super) struct Rests {
 /// What lets a command pass that only reads, where its verdict does.
 pub(super) fn of(judge: &Judge, verdict: &Verdict, words: &[Word], cwd: &Cwd) -> Basis {
     let allowed = verdict.behavior == Behavior::Allow;
+    let sets = words[0].literal().is_some_and(|name| matches!(name.as_str(), "set" | "read" | "export"));
     match judge.query.places {
+        _ if allowed && sets => Basis::Nothing,
         places if allowed && plain::is_plain(words, cwd, places, judge.files) => Basis::Plain,
         _ if allowed && judge.is_allowed(words, cwd) => Basis::Leave,
         _ => Basis::Text,
@@ -69,7 +71,7 @@ pub(super) fn rests(query: &Query, line: &str, parts: &mut [Part]) -> Rests {
     let given = |part: &Part| ruled(part) || part.basis == Basis::Edit;
     let reads = parts.iter().all(|part| part.read_only && part.basis != Basis::Edit && !part.writes);
     // Beside what somebody allowed, the grammar that was good enough for their rule is good enough for a plain command.
-    let plain = parts.iter().any(|part| passes(part) && given(part)) || is_as_written(line, parts);
+    let plain = !reads || parts.iter().any(|part| passes(part) && given(part)) || is_as_written(line, parts);
     let text = |part: &Part| {
         let alone = match part.basis {
             Basis::Text => true,

@@ -211,6 +211,26 @@ pub(super) fn judge_text(judge: &Judge, words: &[Word], cwd: &Cwd) -> Option<Ver
     worst
 }
 
+/// Judges the script of `bash -c '…'` as the commands that it is: nothing of the line reaches it but where it starts and what
+/// it finds on its input. False for other words.
+pub(super) fn judge_script(judge: &mut Judge, words: &[Word], cwd: &Cwd) -> bool {
+    let texts: Option<Vec<String>> = words.iter().map(Word::literal).collect();
+    let Some([name, option, script]) = texts.as_deref() else { return false };
+    // What another shell makes of the text is another matter, and so are files that it finds open.
+    let apart = name == "bash" && option == "-c" && judge.streams.all().is_empty();
+    if !apart || judge.depth >= MAX_DEPTH || judge.files.spend(script.len() / 4) {
+        return false;
+    }
+    let Ok(line) = shell::parse(script) else { return false };
+    let mut inner = Judge::new(judge.query, judge.files, &line.node, script);
+    (inner.depth, inner.input, inner.stirred) = (judge.depth + 1, judge.input.clone(), judge.names_options());
+    inner.walk(&line.node, cwd.clone());
+    judge.unordered |= inner.unordered;
+    let parts = inner.finish();
+    judge.parts.extend(parts);
+    true
+}
+
 fn worse(worst: Option<Verdict>, verdict: Verdict) -> Option<Verdict> {
     let mut worst = worst.unwrap_or_else(|| verdict.clone());
     paths::worse(&mut worst, verdict);

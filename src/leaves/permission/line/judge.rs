@@ -370,6 +370,13 @@ impl<'a> Judge<'a> {
             _ => {}
         }
         let (named, unpacks) = (self.brought(words, &cwd), self.unpacks_out(words, &cwd));
+        if self.wrappers == 0
+            && named.brought.is_none()
+            && !self.is_allowed(words, &cwd)
+            && input::judge_script(self, words, &cwd)
+        {
+            return (cwd.clone(), cwd);
+        }
         let unlooked = match wrapper::unwrap(words) {
             _ if named.brought.is_some() => named.brought.clone(),
             Some(Ok(_)) if self.wrappers == MAX_WRAPPERS => Some("it is wrapped too deeply".into()),

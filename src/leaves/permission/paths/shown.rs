@@ -87,6 +87,21 @@ pub(super) fn judge_tracked(
     files: &dyn Files,
 ) -> Option<Verdict> {
     let tool = query.vocabulary.tool(Matches::Reading);
+    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
+    let is_folder = |path: &&PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
+    let folders: Vec<PathBuf> = all.iter().filter(is_folder).map(|path| files.resolve(path)).collect();
+    if !reads.patterns.is_empty() || !folders.is_empty() || !all.iter().any(|path| files.is_file(path)) {
+        let shown = |path: &&PathBuf| folders.is_empty() || folders.iter().any(|folder| path.starts_with(folder));
+        let secret = |path: &&PathBuf| shown(path) && holds_keys(path) && !may_be_kept(path);
+        let found = starts.iter().filter_map(|start| files.tracked(start)).find_map(|all| {
+            let spent = files.spend(all.len());
+            all.iter().find(|path| !spent && secret(path)).cloned()
+        });
+        if let Some(path) = found.filter(|_| reads.patterns.is_empty() && query.mode != Mode::Bypass) {
+            let reason = format!("git tracks {}, which may hold secrets, and may show it", path.display());
+            return Some(Verdict::new(Behavior::Ask, reason));
+        }
+    }
     let forbids = |entry: &&Entry| {
         entry.behavior != Behavior::Allow
             && entry.rule.is_about(Matches::Reading)
@@ -94,9 +109,7 @@ pub(super) fn judge_tracked(
     };
     let mut rules = query.rules.entries().iter().filter(forbids).peekable();
     rules.peek()?;
-    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
-    let folder = |path: &PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
-    if all.iter().any(|path| files.is_file(path)) && !all.iter().any(folder) && reads.patterns.is_empty() {
+    if all.iter().any(|path| files.is_file(path)) && folders.is_empty() && reads.patterns.is_empty() {
         return None;
     }
     let tracked = match reads.tracked {

@@ -7,8 +7,6 @@ pub(super) enum Operands {
     None,
     /// Anything, which is printed or looked up.
     Words,
-    /// Letters, digits and `_`: names of variables.
-    Names,
     /// At most so many paths.
     Paths(usize),
     /// A pattern, unless an option gave it, and paths.
@@ -84,8 +82,6 @@ pub(super) const PROGRAMS: &[Plain] = &[
     plain("diff", "urNqwbBiy", "U", "color= brief unified= unified", Operands::Paths(2)),
     plain("cmp comm", "123s", "", "", Operands::Paths(2)),
     plain("md5sum sha1sum sha256sum cksum", "", "", "", Operands::Paths(ANY)),
-    plain("set", "eu", "o", "", Operands::None),
-    plain("read", "r", "", "", Operands::Names),
     plain("sed", "nE", "", "", Operands::Script(is_sed)),
     plain("awk", "", "F", "", Operands::Script(is_awk)),
     plain(

@@ -26,6 +26,47 @@ fn is_hidden(c: char) -> bool {
     }
 }
 
+/// Longest line in which variables of arithmetic are looked for, in bytes: each time from its start.
+const MAX_COUNTED: usize = 4096;
+
+/// Whether the arithmetic is about numbers, and variables that the text of the line gives numbers and nothing else: bash runs
+/// what a value holds in brackets.
+pub(super) fn counts(inner: &str, text: &str) -> bool {
+    let plain = inner.chars().all(|c| c.is_ascii_alphanumeric() || "_ +-*/%()<>&|^~!?:".contains(c));
+    let number = |name: &str| name.starts_with(|c: char| c.is_ascii_digit());
+    plain && names(inner).all(|(_, name)| number(name) || text.len() <= MAX_COUNTED && is_number(name, text))
+}
+
+/// Runs of letters, digits and `_`, with where they begin.
+fn names(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(move |c| !is_part(c))
+        .filter(|name| !name.is_empty())
+        .map(|name| (name.as_ptr() as usize - text.as_ptr() as usize, name))
+}
+
+/// Whether wherever the text names the variable it sets it to a number, or reads it.
+fn is_number(name: &str, text: &str) -> bool {
+    let (mut set, mut other) = (false, false);
+    for (at, _) in names(text).filter(|(_, found)| *found == name) {
+        let (before, after) = (&text[..at], &text[at + name.len()..]);
+        let digits = after.strip_prefix('=').map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            end > 0 && (end == rest.len() || rest[end..].starts_with([';', '\n', ' ']))
+        });
+        let begins =
+            before.trim_end_matches(' ').is_empty() || before.trim_end_matches(' ').ends_with([';', '\n', '&']);
+        let read =
+            before.ends_with(['$', '{']) || before.rfind("$((").is_some_and(|open| !before[open..].contains("))"));
+        match digits {
+            Some(true) if begins => set = true,
+            None if read => {}
+            _ => other = true,
+        }
+    }
+    set && !other
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -320,9 +320,7 @@ impl<'a> Reader<'a> {
             "expansion" => {}
             "arithmetic_expansion" => {
                 let inner = source.strip_prefix("$((").and_then(|source| source.strip_suffix("))"));
-                if !inner
-                    .is_some_and(|inner| inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()<>&|^~!?:".contains(c)))
-                {
+                if !inner.is_some_and(|inner| guard::counts(inner, self.text)) {
                     return Err("arithmetic with variables".into());
                 }
             }

@@ -14,6 +14,9 @@ const PATCHLESS: &str = "-- --oneline --graph --decorate --no-decorate --all --b
 const SUMMARIES: &str =
     "--stat --numstat --shortstat --dirstat --summary --name-only --name-status --raw --no-patch --quiet -s";
 
+/// Options with which a search tells names and counts alone.
+const NAMED: &str = "-l -L -c -q --files-with-matches --files-without-match --name-only --count --quiet";
+
 /// Which contents the subcommand shows: none only where every option is known to show none.
 pub(super) fn shows(name: &str, texts: &[&str]) -> Tracked {
     let within = |list: &str, text: &str| {
@@ -39,6 +42,8 @@ pub(super) fn shows(name: &str, texts: &[&str]) -> Tracked {
             if index { Tracked::Index } else { of_any_path(texts) }
         }
         "show" => of_any_path(texts),
+        "grep" if texts.iter().any(|text| within(NAMED, text)) => Tracked::No,
+        "grep" => Tracked::Index,
         "log" | "whatchanged" | "diff-tree" | "stash" if !none => Tracked::Ever,
         _ => Tracked::No,
     }

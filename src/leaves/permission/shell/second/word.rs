@@ -1,5 +1,6 @@
 //! The second reading of words, quotes, expansions and redirections.
 
+use super::super::guard;
 use super::{Done, Kind, Second, ends_word, name_length};
 
 impl Second<'_> {
@@ -118,8 +119,11 @@ impl Second<'_> {
         let rest = &self.text.as_bytes()[self.at..];
         match rest.first() {
             Some(b'(') if rest.starts_with(b"((") => {
-                let inner = rest[2..].iter().position(|b| !(b.is_ascii_digit() || b" +-*/%".contains(b)));
+                let inner = rest[2..].iter().position(|b| !(b.is_ascii_alphanumeric() || b"_ +-*/%".contains(b)));
                 let end = inner.filter(|end| rest[2 + end..].starts_with(b"))")).ok_or("arithmetic")?;
+                if !guard::counts(&self.text[self.at + 2..self.at + 2 + end], self.text) {
+                    return Err("arithmetic".into());
+                }
                 self.at += end + 4;
             }
             Some(b'(') => self.substitution()?,
