@@ -453,7 +453,8 @@ mod tests {
             let contact = Contact { host: Host::parse(host).unwrap(), port, address_of: None };
             let access = Access::Connect(contact);
             let (places, vocabulary) = (Places::for_tests(), crate::permission::vocabulary::TOOLS);
-            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary };
+            let level = Level::Kernel;
+            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary, level };
             let decision = decide(&query, &Table(&[]));
             let offered: Vec<String> = decision.suggestions.iter().map(ToString::to_string).collect();
             (decision.behavior, offered.join(" "))

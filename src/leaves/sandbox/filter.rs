@@ -173,6 +173,7 @@ const SIGNALS: &[c_long] = &[
 
 /// The requests to open files that a command may make: of terminals what programs ask, of files what only reads or what
 /// needs a descriptor that is open for writing.
+#[expect(clippy::unnecessary_cast, reason = "their width depends on the platform")]
 const REQUESTS: &[u64] = &[
     libc::TCGETS as u64,
     libc::TCSETS as u64,
@@ -467,12 +468,12 @@ mod tests {
             (&reads, libc::SYS_clone, &[libc::CLONE_VM as u64], ALLOW),
             (&reads, libc::SYS_clone, &[libc::CLONE_NEWUSER as u64], DENY),
             (&reads, libc::SYS_clone3, &[], MISSING),
-            (&reads, libc::SYS_ioctl, &[0, libc::TCGETS as u64], ALLOW),
+            (&reads, libc::SYS_ioctl, &[0, libc::TCGETS], ALLOW),
             (&reads, libc::SYS_ioctl, &[0, 0xB704], ALLOW),
-            (&reads, libc::SYS_ioctl, &[0, libc::TIOCSTI as u64], DENY),
+            (&reads, libc::SYS_ioctl, &[0, libc::TIOCSTI], DENY),
             // The kernel looks at the lower half only.
-            (&reads, libc::SYS_ioctl, &[0, 1 << 32 | libc::TIOCSTI as u64], DENY),
-            (&works, libc::SYS_ioctl, &[0, libc::TIOCSTI as u64], DENY),
+            (&reads, libc::SYS_ioctl, &[0, 1 << 32 | libc::TIOCSTI], DENY),
+            (&works, libc::SYS_ioctl, &[0, libc::TIOCSTI], DENY),
             (&reads, libc::SYS_socket, &[inet, stream, 0], DENY),
             (&works, libc::SYS_socket, &[inet, stream | cloexec, 0], ALLOW),
             (&works, libc::SYS_socket, &[inet, stream, 6], ALLOW),

@@ -191,7 +191,7 @@ mod below {
             let mut lifeline = self.lifeline.lock().unwrap_or_else(PoisonError::into_inner);
             let (ours, theirs) = pair(libc::SOCK_STREAM)?;
             let ask = |lifeline: &Lifeline| wire::send(lifeline.socket(), &[helper::COMMAND], &[theirs.as_raw_fd()]);
-            if !lifeline.as_ref().is_some_and(|lifeline| ask(lifeline).is_ok()) {
+            if lifeline.as_ref().is_none_or(|lifeline| ask(lifeline).is_err()) {
                 // The old one first: it may have to be waited for.
                 *lifeline = None;
                 ask(lifeline.insert(begin(&self.program)?))?;
