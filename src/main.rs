@@ -261,6 +261,7 @@ fn prompt(typed: Option<String>) -> Result<Prompt, Stop> {
         }
         piped = Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.trim().is_empty());
     }
+    let typed = typed.filter(|text| !text.trim().is_empty());
     if typed.is_none() && piped.is_none() {
         return Err(stop(USAGE)("no prompt: use `cocode -p \"prompt\"`, or pipe one in".to_owned()));
     }

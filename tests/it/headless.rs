@@ -51,6 +51,8 @@ fn exit_codes_tell_how_it_ended() {
     // A plan that was submitted is the answer, and the end.
     check(PLAN, &["--permission-mode", "plan"], 0, "# Plan\n1. Do it.\n");
     check(ASK, &[], 0, "Decided.\n");
+    let done = Program::new().run(&["-p", " ", "--offline"]);
+    assert_eq!((done.code, done.err.contains("no prompt")), (Some(2), true), "{done:#?}");
 }
 
 const SCHEMA: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
@@ -195,12 +197,19 @@ fn what_a_settings_file_loses_or_forbids_is_said() {
     assert_eq!((done.code, done.out.as_str()), (Some(0), "Done.\n"), "{done:#?}");
     for said in [
         "`permissions.allow[1]` is ignored: it must be a string",
-        "permission rule \"Bash(ls\": the closing parenthesis is missing",
+        "permission rule \"Bash(ls\": the closing parenthesis is missing; write Tool(specifier), like Bash(git diff:*); the rule is ignored",
         "`sandbox` has no effect: commands run without a sandbox",
         "`hooks.Stop[0].hooks[0]` is ignored: type \"prompt\" is not supported",
     ] {
         assert_eq!(done.err.matches(said).count(), 1, "{said}: {}", done.err);
     }
+    let broken = r#"{"permissions": {"allow": ["Bash(touch:*)"], "deny": ["Bash(ls"]}}"#;
+    let asked = Program::new().home_file(".claude/settings.json", broken);
+    let asked = asked.run(&["-p", "go", "--offline-script", &script]);
+    assert_eq!(
+        (asked.code, asked.err.contains("until it is fixed, anything it might have denied asks")),
+        (Some(3), true)
+    );
     let program = program.env("COCODE_SANDBOXED", "1");
     let refused = program.run(&["-p", "go", "--offline-script", &script, "--permission-mode", "bypassPermissions"]);
     assert_eq!((refused.code, refused.out.as_str()), (Some(1), ""), "{refused:#?}");
@@ -490,6 +499,15 @@ fn a_gateway_set_up_for_claude_code_is_asked_as_it_wants() {
     let done = Program::new().home_file(".claude/settings.json", &settings.to_string()).run(&["-p", "hi"]);
     assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
     assert_eq!(keys(&api), ["gate-1 - Bearer token tools"]);
+
+    for (model, asked) in [("sonnet[1m]", "claude-sonnet-5"), ("opusplan", "claude-opus-5"), ("own[1m]", "own")] {
+        let api = FakeApi::start([Reply::turn().text("Hi.")]);
+        let settings = json!({ "model": model, "env": { "ANTHROPIC_BASE_URL": api.base_url(WireName::Anthropic) } });
+        let program = Program::new().home_file(".claude/settings.json", &settings.to_string());
+        let done = program.env("ANTHROPIC_AUTH_TOKEN", "token").run(&["-p", "hi"]);
+        assert_eq!((done.out.as_str(), done.code), ("Hi.\n", Some(0)), "{done:#?}");
+        assert_eq!(keys(&api), [format!("{asked} - Bearer token -")]);
+    }
 
     // A project's own gateway sees no key of the user's.
     let api = FakeApi::start([Reply::turn().text("Hi.")]);

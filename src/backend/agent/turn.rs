@@ -16,7 +16,7 @@ use crate::compact::memory::Pause;
 use crate::hooks::{self, Occasion};
 use crate::message::{Attachment, Block, CallId, Content, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, BETWEEN, Event, Item, TurnEnd};
-use crate::provider::{Request, Thinking};
+use crate::provider::Request;
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{self, Pictures};
 use crate::stdx::process;
@@ -471,8 +471,8 @@ impl Agent {
             Some(model) => {
                 let messages = thinking::without_foreign_wire(request.messages, &model.provider_name);
                 let max_output = request.max_output.min(model.spec.max_output);
-                let request =
-                    Request { model: model.id.clone(), messages, max_output, thinking: Thinking::Unset, ..request };
+                let thinking = thinking::off(&model.spec);
+                let request = Request { model: model.id.clone(), messages, max_output, thinking, ..request };
                 (model, request)
             }
             None => (self.model.clone(), request),

@@ -115,8 +115,7 @@ fn value(text: &str, reading: Reading) -> Result<Option<Value>, String> {
         },
         Reading::Text => Ok(Some(text.trim().into())),
         Reading::Means(value) => Ok(Some(value.into())),
-        // A suffix in brackets chooses a window, which the catalog knows.
-        Reading::Model => match text.trim().split('[').next().unwrap_or_default() {
+        Reading::Model => match text.trim() {
             "" | "default" => Ok(None),
             model => Ok(Some(format!("anthropic/{model}").into())),
         },
@@ -172,7 +171,7 @@ mod tests {
                 "providers.anthropic.api_key_env = \"ANTHROPIC_AUTH_TOKEN\" (ANTHROPIC_AUTH_TOKEN)",
                 "providers.anthropic.key_header = \"bearer\" (ANTHROPIC_AUTH_TOKEN)",
                 "providers.anthropic.headers = { A = \"b\", C = \"d\" } (ANTHROPIC_CUSTOM_HEADERS)",
-                "model = \"anthropic/opus\" (ANTHROPIC_MODEL)",
+                "model = \"anthropic/opus[1m]\" (ANTHROPIC_MODEL)",
             ],
             &[],
         );

@@ -162,6 +162,11 @@ impl Models {
     /// # Errors
     /// Nothing of that name can be asked; the text names the fix.
     pub(super) fn named(&self, name: &str) -> Result<Model, String> {
+        // Claude Code's words: the suffix asks for a window, which the catalog knows, and the last one for a model in plan
+        // mode and another after it, where one does both here.
+        let name = name.strip_suffix("[1m]").unwrap_or(name);
+        let plans = |name: &&str| name.split('/').next_back() == Some("opus");
+        let name = name.strip_suffix("plan").filter(plans).unwrap_or(name);
         if name.split('/').next() == Some(OFFLINE) {
             return Ok(self.offline());
         }

@@ -210,11 +210,12 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
                 problems.extend(RULES.misspelt(&rule).map(|error| format!("{place}{error}")));
                 rules.add(text.behavior, rule, text.source);
             }
+            Err(error) if text.behavior == permission::Behavior::Allow => {
+                problems.push(format!("{place}{error}; the rule is ignored"));
+            }
             Err(error) => {
-                if text.behavior != permission::Behavior::Allow {
-                    rules.mark_broken(text.source);
-                }
-                problems.push(format!("{place}{error}"));
+                rules.mark_broken(text.source);
+                problems.push(format!("{place}{error}; until it is fixed, anything it might have denied asks first"));
             }
         }
     }

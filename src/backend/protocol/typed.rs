@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between prompts that come back together.
+/// Separates prompts that come back together.
 pub const BETWEEN: &str = "\n\n";
 
 /// A prompt as it was typed.

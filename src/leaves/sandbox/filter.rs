@@ -391,7 +391,7 @@ impl Block {
         self.add(RETURN, answer);
     }
 
-    /// Refuses what is none of these.
+    /// Refuses everything but these.
     fn unless(&mut self, values: &[u32]) {
         for (at, value) in values.iter().enumerate() {
             // Past the rest and what refuses.

@@ -8,6 +8,7 @@ use ratatui::layout::Rect;
 use serde_json::json;
 
 use super::{Run, ask, prompt};
+use crate::commands::Registry;
 use crate::message::{CallId, FileDiff};
 use crate::permission::Behavior;
 use crate::protocol::report::Holds;
@@ -432,6 +433,7 @@ fn a_row_says_as_much_as_there_is_room_for() {
 #[test]
 fn a_theme_is_shown_while_a_list_offers_it() {
     let mut run = Run::new(80, 24);
+    run.app.options.commands = Registry::builtin();
     run.keys("/theme<enter>").msg(settings("dark", None)).keys("<enter><down>");
     let shown = |run: &mut Run| run.effects.drain(..).filter(|effect| effect.starts_with("Theme")).collect::<Vec<_>>();
     assert_eq!(shown(&mut run), [r#"Theme { name: "light", light: false }"#]);
