@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Conversation, Grants, Grounds};
 use crate::permission::{Behavior, Places, RuleSet, Source, Trust};
 use crate::protocol::GrantScope;
-use crate::sandbox::{Level, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::tools::{Dirs, RULES};
@@ -18,8 +18,6 @@ pub struct Policy {
     pub places: Places,
     /// What the folder brings along and the user agreed to.
     pub trust: Trust,
-    /// How far commands can be confined.
-    pub level: Level,
     /// What commands run in.
     pub sandbox: Sandbox,
 }
@@ -41,7 +39,7 @@ impl Policy {
     /// What decisions are made on now.
     pub(super) fn grounds(&self, conversation: &Conversation) -> Grounds<'_> {
         let (mode, places) = (conversation.mode(), self.places_of(conversation));
-        Grounds { mode, rules: Cow::Borrowed(&self.rules), places, level: self.level }
+        Grounds { mode, rules: Cow::Borrowed(&self.rules), places, level: self.sandbox.level() }
     }
 
     /// Takes over other files' rules and folders; what was granted in the session stays.

@@ -90,7 +90,7 @@ impl Snapshot {
     }
 
     fn grounds(&self, mode: Mode) -> Grounds<'static> {
-        let Policy { places, level, .. } = &self.policy;
-        Grounds { mode, rules: Cow::Owned(self.rules()), places: places.clone(), level: *level }
+        let Policy { places, sandbox, .. } = &self.policy;
+        Grounds { mode, rules: Cow::Owned(self.rules()), places: places.clone(), level: sandbox.level() }
     }
 }

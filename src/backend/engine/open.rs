@@ -17,7 +17,6 @@ use crate::permission::{self, Mode, Places, Root, RuleSet, Run, Source, Trust, U
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
-use crate::sandbox::Level;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
@@ -64,7 +63,6 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             rules: settings.rules,
             places: settings.places,
             trust,
-            level: Level::Kernel,
             sandbox: setup.commands.clone(),
         },
         settings: settings.agent,

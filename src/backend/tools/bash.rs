@@ -32,6 +32,13 @@ const PIECE: usize = 4 * 1024;
 /// Most bytes that are still read once the shell has ended: more than any pipe holds.
 const DRAIN: usize = 4 * 1024 * 1024;
 
+/// Follows a failure of a line that ran unasked.
+const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace";
+
+/// What programs say of what the kernel refused.
+const REFUSALS: [&str; 5] =
+    ["ermission denied", "peration not permitted", "ould not resolve", "ame resolution", "etwork is unreachable"];
+
 /// Longest command, in bytes: what the system takes as one argument.
 const COMMAND: usize = 120_000;
 
@@ -158,6 +165,10 @@ async fn run(input: &Input, context: &Context) -> Output {
             (Some(0), _) => (Outcome::Ok, Some(0)),
             (Some(code), _) => {
                 notes.push(format!("Exit code {code}"));
+                let refused = REFUSALS.iter().any(|words| text.contains(words));
+                if refused && context.permit.policy().is_some_and(|policy| policy.writes.is_empty()) {
+                    notes.push(CONFINED.to_owned());
+                }
                 (Outcome::Error, Some(code))
             }
             (None, signal) => {
@@ -222,7 +233,8 @@ async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process
         stderr: writer.into(),
         kept: Some(place_writer.into()),
     };
-    let process = context.sandbox.spawn(&command, streams, &Policy::free()).await?;
+    let free = Policy::free();
+    let process = context.sandbox.spawn(&command, streams, context.permit.policy().unwrap_or(&free)).await?;
     let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
     Ok((process, receiver(output)?, receiver(place)?))
 }

@@ -37,14 +37,14 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> 
         let number = arguments.next().and_then(|number| number.to_str()?.parse::<RawFd>().ok());
         match number.and_then(|number| begin(number).ok()) {
             Some(()) => ExitCode::SUCCESS,
-            // Nobody types this; whoever does has not got the other end.
+            // Typed by hand, it has no socket to serve.
             None => ExitCode::from(USAGE),
         }
     })
 }
 
 fn begin(number: RawFd) -> io::Result<()> {
-    // SAFETY: whoever started us has opened it for us; any other number makes the first call fail.
+    // SAFETY: our parent opened it for us; any other number makes the first call fail.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     // Another name than the program's: who ends all of those by name wants what they started to end, too.

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs the command that comes on the channel, until it and all that it started is gone.
 pub(super) fn keep(channel: OwnedFd, signals: &Signals, scratch: Option<&Path>) {
-    // A subreaper's child is none.
+    // The setting is not inherited.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     name(c"sbx-keeper");
     match begin(&channel, scratch) {

@@ -123,6 +123,6 @@ const OF_HOME: &[&str] = &[
 /// What programs of the user's own need to be read beside the system's.
 pub fn programs(home: Option<&Path>, path: &[PathBuf]) -> Vec<PathBuf> {
     let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
-    // A whole home folder is none of programs.
+    // A home folder is not a folder of programs.
     path.iter().filter(|folder| !home.is_some_and(|home| home.starts_with(folder))).cloned().chain(of_home).collect()
 }

@@ -207,6 +207,9 @@ impl Harness {
         }
         // Whatever listens on the machine that runs the tests is none of their business.
         flags.entry("probe_local").or_insert(false.into());
+        // Nor is the configuration of the user who runs them, whose home is not the session's.
+        let git = toml::Table::from_iter([("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".into())]);
+        flags.entry("env").or_insert(git.into());
         let script = (!self.script.is_empty()).then(|| {
             let path = self.root.path().join("script.yaml");
             std::fs::write(&path, &self.script).unwrap();

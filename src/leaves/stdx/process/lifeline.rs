@@ -41,7 +41,7 @@ impl Lifeline {
 
 impl Drop for Lifeline {
     fn drop(&mut self) {
-        // Whoever takes it out of the list waits for it.
+        // The one that takes it out of the list waits for it.
         let ours = {
             let mut all = all();
             all.iter().position(|(pid, _)| *pid == self.pid).map(|at| all.swap_remove(at))
