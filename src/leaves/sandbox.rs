@@ -11,6 +11,7 @@ pub mod helper;
 mod keeper;
 #[cfg(target_os = "linux")]
 mod landlock;
+mod level;
 pub mod proxy;
 mod running;
 mod system;
@@ -67,7 +68,12 @@ impl Policy {
 
     /// Of a command that runs unasked because it only reads: these paths, and the system's programs.
     pub fn reading(paths: Vec<PathBuf>) -> Policy {
-        Policy { reads: Reads::Only(paths), writes: Vec::new(), network: Network::Closed, ..Policy::free() }
+        Policy {
+            reads: Reads::Only { paths, hidden: Vec::new() },
+            writes: Vec::new(),
+            network: Network::Closed,
+            ..Policy::free()
+        }
     }
 
     /// Whether it takes nothing away.
@@ -82,8 +88,13 @@ impl Policy {
 pub enum Reads {
     /// Everything that the user may, but for these.
     AllBut(#[serde(with = "text::paths")] Vec<PathBuf>),
-    /// The system's program folders, and these.
-    Only(#[serde(with = "text::paths")] Vec<PathBuf>),
+    /// The system's program folders, and these, without what lies below them and is hidden.
+    Only {
+        #[serde(with = "text::paths")]
+        paths: Vec<PathBuf>,
+        #[serde(with = "text::paths")]
+        hidden: Vec<PathBuf>,
+    },
 }
 
 /// What a command may connect to.

@@ -68,7 +68,8 @@ impl Snapshot {
     }
 
     /// What would happen to a command line in the session.
-    pub fn try_out(&self, session: &Session, command: &str) -> Decision {
+    pub async fn try_out(&self, session: &Session, command: &str) -> Decision {
+        self.policy.sandbox.probe().await;
         let cwd = session.context().cwd().to_path_buf();
         let mut grounds = self.grounds(session.facts().mode.unwrap_or_default());
         grounds.places.cwd.clone_from(&cwd);

@@ -92,19 +92,19 @@ impl<'a> Look<'a> {
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
             Builtin::Status => self.status(session),
             Builtin::Thinking => Report::Thinking(self.agent.thinking(session)),
-            Builtin::Permissions => return Some(self.verdict(args, session)),
+            Builtin::Permissions => return Some(self.verdict(args, session).await),
             Builtin::BugReport => return Some(bug_report::write(self, session).await.map(Report::BugReport)),
             _ => return None,
         }))
     }
 
     /// `/permissions test <command>`.
-    fn verdict(&self, args: &str, session: &Session) -> Result<Report, String> {
+    async fn verdict(&self, args: &str, session: &Session) -> Result<Report, String> {
         let command = unquoted(args.split_once(char::is_whitespace).map_or("", |(_, command)| command));
         if command.is_empty() {
             return Err("Which command? Example: `/permissions test \"git push\"`.".into());
         }
-        let Decision { behavior, reasons, .. } = self.agent.try_out(session, command);
+        let Decision { behavior, reasons, .. } = self.agent.try_out(session, command).await;
         Ok(Report::Verdict(Verdict { command: command.to_owned(), behavior, reasons }))
     }
 

@@ -234,7 +234,8 @@ async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process
         kept: Some(place_writer.into()),
     };
     let free = Policy::free();
-    let process = context.sandbox.spawn(&command, streams, context.permit.policy().unwrap_or(&free)).await?;
+    let policy = context.permit.policy().unwrap_or(&free);
+    let process = context.sandbox.spawn(&command, streams, policy).await?;
     let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
     Ok((process, receiver(output)?, receiver(place)?))
 }

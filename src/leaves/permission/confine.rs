@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::decide::{Decision, Query};
 use super::files::{Files, Step, walk};
+use super::places::holds_keys;
 use super::rule::Strictness;
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
 use super::{Access, Behavior, Mode, wrapper};
-use crate::sandbox::{Level, Network, Policy, Reads};
+use crate::sandbox::{Level, Policy, Reads};
 
 /// Most names that are looked at for what rules forbid. What lies further is left to the text of the line.
 const MAX_LOOKED: usize = 10_000;
@@ -25,23 +26,23 @@ pub(super) fn policy(query: &Query, decision: &Decision, files: &dyn Files) -> O
     if query.level == Level::None {
         return None;
     }
-    let closed =
-        |reads| Policy { reads, writes: Vec::new(), protected: Vec::new(), network: Network::Closed, record: None };
     match (&decision.reads, decision.behavior, query.mode) {
         (Some(outside), Behavior::Allow, mode) if mode != Mode::Bypass => {
             let mut commands = Vec::new();
             command.parsed().ok()?.node.for_each_simple(&mut |simple| commands.push(simple.clone()));
-            Some(closed(Reads::Only(readable(query, &commands, (cwd, outside), files))))
+            let (paths, git) = readable(query, &commands, (cwd, outside), files);
+            let hidden = hidden(query, git, files);
+            Some(Policy { reads: Reads::Only { paths, hidden }, ..Policy::reading(Vec::new()) })
         }
         _ => {
-            let forbidden = |matches| forbidden(query, matches, files);
-            let (hidden, kept) = (forbidden(Matches::Reading), forbidden(Matches::Editing));
+            let (mut hidden, kept) =
+                (forbidden(query, Matches::Reading, files), forbidden(query, Matches::Editing, files));
+            // Beside what Landlock hides, nothing new could be read: builds would not find what they have just made.
+            hidden.retain(|path| query.level == Level::Mount || !query.places.inside(path, files));
             (!hidden.is_empty() || !kept.is_empty()).then(|| Policy {
                 reads: Reads::AllBut(hidden),
-                writes: vec!["/".into()],
                 protected: kept,
-                network: Network::Open,
-                record: None,
+                ..Policy::free()
             })
         }
     }
@@ -54,7 +55,7 @@ fn readable(
     commands: &[Simple],
     (cwd, outside): (&Path, &[PathBuf]),
     files: &dyn Files,
-) -> Vec<PathBuf> {
+) -> (Vec<PathBuf>, bool) {
     let places = query.places;
     let mut all: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();
     all.extend(places.free_reads.iter().cloned());
@@ -64,7 +65,8 @@ fn readable(
     for name in &names {
         beside.extend(installed(query, name, files));
     }
-    if names.iter().any(|name| name.rsplit('/').next() == Some("git")) {
+    let git = names.iter().any(|name| name.rsplit('/').next() == Some("git"));
+    if git {
         beside.extend(files.git_reads(cwd, places.home.as_deref()));
     }
     // What would open more than the program, or what is private, stays closed: then it fails.
@@ -74,8 +76,43 @@ fn readable(
             all.push(path);
         }
     }
+    (all, git)
+}
+
+/// What lies in the workspace and stays closed though the folder around it is open: secrets, but for those that git itself
+/// has to read, and what deny rules forbid.
+fn hidden(query: &Query, git: bool, files: &dyn Files) -> Vec<PathBuf> {
+    let roots: Vec<PathBuf> = query.places.workspace().map(|root| files.resolve(root)).collect();
+    let tracked = |path: &Path| {
+        git && roots.iter().any(|root| files.tracked(root).is_none_or(|all| all.iter().any(|known| known == path)))
+    };
+    let mut all = forbidden(query, Matches::Reading, files);
+    walk(roots.clone(), MAX_SPARED, files, |path, link| {
+        if !link && holds_keys(path) && !tracked(path) {
+            all.push(path.to_owned());
+        }
+        if path.ends_with(".git") || path.ends_with("node_modules") { Step::Past } else { Step::Into }
+    });
+    // Each folder above is opened name by name.
+    let inside = |folder: &&Path| roots.iter().any(|root| folder.starts_with(root));
+    all.retain(|path| {
+        let above = path.ancestors().skip(1).take_while(inside);
+        above.map(|folder| files.names(folder).len()).sum::<usize>() <= MAX_BESIDE
+    });
+    all.sort();
+    all.dedup();
+    all.truncate(MAX_HIDDEN);
     all
 }
+
+/// Most names of the workspace among which secrets are looked for, nearest first: what is further is left to the text.
+const MAX_SPARED: usize = 1_000;
+
+/// Most names that are opened one by one so that one among them stays closed.
+const MAX_BESIDE: usize = 1_000;
+
+/// Most paths that stay closed.
+const MAX_HIDDEN: usize = 64;
 
 /// The names that the words may start a program by.
 fn programs(words: &[Word]) -> Vec<String> {
@@ -137,6 +174,7 @@ mod tests {
     use super::super::rule::{RuleSet, Source};
     use super::super::{Consent, Permit, Places};
     use super::*;
+    use crate::sandbox::Network;
 
     /// A home with a project, programs and git's configuration, and another repository beside them.
     fn home() -> (tempfile::TempDir, Places) {
@@ -178,25 +216,49 @@ mod tests {
         let (dir, places) = home();
         let root = format!("{}/", dir.path().canonicalize().unwrap().display());
         for (rules, level, mode, line, want) in [
-            ("", Level::Kernel, Mode::Default, "ls src", "reads home/work"),
-            ("", Level::Mount, Mode::Plan, "cat src/*.rs | wc -l", "reads home/work"),
+            (
+                "",
+                Level::Kernel,
+                Mode::Default,
+                "ls src",
+                "reads home/work hides home/work/a.pem home/work/secrets home/work/src/b.pem",
+            ),
+            (
+                "",
+                Level::Mount,
+                Mode::Plan,
+                "cat src/*.rs | wc -l",
+                "reads home/work hides home/work/a.pem home/work/secrets home/work/src/b.pem",
+            ),
             ("", Level::None, Mode::Default, "ls src", "free"),
             ("", Level::Kernel, Mode::Bypass, "ls src", "free"),
-            ("", Level::Kernel, Mode::Default, "rg x src/main.rs", "reads home/work home/.cargo/bin home/.cargo/lib"),
+            (
+                "",
+                Level::Kernel,
+                Mode::Default,
+                "rg x src/main.rs",
+                "reads home/work home/.cargo/bin home/.cargo/lib hides home/work/a.pem home/work/secrets home/work/src/b.pem",
+            ),
             (
                 "",
                 Level::Kernel,
                 Mode::Default,
                 "timeout 5 rg x src/main.rs",
-                "reads home/work home/.cargo/bin home/.cargo/lib",
+                "reads home/work home/.cargo/bin home/.cargo/lib hides home/work/a.pem home/work/secrets home/work/src/b.pem",
             ),
-            ("", Level::Kernel, Mode::Default, "echo rg", "reads home/work"),
+            (
+                "",
+                Level::Kernel,
+                Mode::Default,
+                "echo rg",
+                "reads home/work hides home/work/a.pem home/work/secrets home/work/src/b.pem",
+            ),
             (
                 "",
                 Level::Kernel,
                 Mode::Default,
                 "git status",
-                "reads home/work home/.gitconfig home/dot/git home/dot/ignore",
+                "reads home/work home/.gitconfig home/dot/git home/dot/ignore hides home/work/a.pem home/work/secrets home/work/src/b.pem",
             ),
             // Approved, or allowed by a rule: as the user.
             ("", Level::Kernel, Mode::Default, "cargo test", "free"),
@@ -207,29 +269,29 @@ mod tests {
                 Level::Kernel,
                 Mode::Default,
                 "cat ../../other/notes.txt",
-                "reads home/work other/notes.txt",
+                "reads home/work other/notes.txt hides home/work/a.pem home/work/secrets home/work/src/b.pem",
             ),
             (
                 "allow Read(//ROOTother/**)",
                 Level::Kernel,
                 Mode::Default,
                 "wc -l < ../../other/notes.txt",
-                "reads home/work other/notes.txt",
+                "reads home/work other/notes.txt hides home/work/a.pem home/work/secrets home/work/src/b.pem",
             ),
             (
                 "allow Bash(cat:*)",
                 Level::Kernel,
                 Mode::Default,
                 "cat ../../other/notes.txt",
-                "reads home/work other/notes.txt",
+                "reads home/work other/notes.txt hides home/work/a.pem home/work/secrets home/work/src/b.pem",
             ),
             ("", Level::Kernel, Mode::Default, "cat ../../other/notes.txt", "free"),
             // What is denied stays closed to whatever runs.
-            ("deny Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
-            ("deny Read(secrets)", Level::Kernel, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
+            ("deny Read(secrets/**)", Level::Mount, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
+            ("deny Read(secrets)", Level::Mount, Mode::Default, "cargo test", "hides home/work/secrets keeps"),
             (
                 "deny Read(*.pem)",
-                Level::Kernel,
+                Level::Mount,
                 Mode::Default,
                 "cargo test",
                 "hides home/work/a.pem home/work/src/b.pem keeps",
@@ -243,6 +305,7 @@ mod tests {
             ),
             ("deny Edit(/src/**)", Level::Kernel, Mode::Default, "cargo test", "hides keeps home/work/src"),
             ("deny Write(/src/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
+            ("deny Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("deny Read(gone/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("deny Read", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("ask Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
@@ -268,9 +331,9 @@ mod tests {
                 paths.iter().map(|path| format!(" {}", path.display()).replace(&root, "")).collect::<String>()
             };
             let told = permit.policy().map_or("free".to_owned(), |policy| match &policy.reads {
-                Reads::Only(paths) => {
+                Reads::Only { paths, hidden } => {
                     assert_eq!((&policy.writes, policy.network), (&Vec::new(), Network::Closed), "{line}");
-                    format!("reads{}", shown(paths))
+                    format!("reads{} hides{}", shown(paths), shown(hidden))
                 }
                 Reads::AllBut(paths) => {
                     assert_eq!((&policy.writes, policy.network), (&vec!["/".into()], Network::Open), "{line}");

@@ -40,11 +40,12 @@ impl Confinement {
         let mut rules = landlock::Rules::new(abi, policy.network)?;
         match &policy.reads {
             Reads::AllBut(denied) if denied.is_empty() => rules.read(Path::new("/"))?,
-            Reads::AllBut(denied) => rules.read_all_but(denied)?,
-            Reads::Only(paths) => {
-                for path in system::READABLE.iter().map(Path::new).chain(paths.iter().map(PathBuf::as_path)) {
+            Reads::AllBut(denied) => rules.read_all_but(&[PathBuf::from("/")], denied)?,
+            Reads::Only { paths, hidden } => {
+                for path in system::READABLE.iter().map(Path::new) {
                     rules.read(path)?;
                 }
+                rules.read_all_but(paths, hidden)?;
             }
         }
         for path in system::DEVICES.iter().map(Path::new) {
@@ -55,7 +56,13 @@ impl Confinement {
                 rules.write(path)?;
             }
         }
-        for path in scratch.into_iter().chain(policy.writes.iter().map(PathBuf::as_path)) {
+        // What is hidden below a folder that may be written stays closed: it may be replaced, and not read.
+        let hides = matches!(&policy.reads, Reads::AllBut(denied) if !denied.is_empty());
+        for path in policy.writes.iter().filter(|_| hides) {
+            rules.change(path)?;
+        }
+        let open = policy.writes.iter().filter(|_| !hides).map(PathBuf::as_path);
+        for path in scratch.into_iter().chain(open) {
             rules.read(path)?;
             rules.write(path)?;
         }

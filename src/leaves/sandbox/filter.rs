@@ -411,7 +411,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::sandbox::Reads;
 
     /// What the filter answers to a call, as the kernel would run it.
     fn run(filter: &[sock_filter], arch: u32, call: u32, arguments: [u64; 6]) -> u32 {
@@ -436,7 +435,7 @@ mod tests {
 
     fn filter(writes: &[&str], network: Network, abi: u32) -> Vec<sock_filter> {
         let writes = writes.iter().map(PathBuf::from).collect();
-        let policy = Policy { reads: Reads::Only(Vec::new()), writes, protected: Vec::new(), network, record: None };
+        let policy = Policy { writes, network, ..Policy::reading(Vec::new()) };
         of(&policy, abi).unwrap()
     }
 

@@ -136,20 +136,35 @@ impl Rules {
         self.allow(path, READ_FILE | WRITE_FILE | CONTENTS | REFER | TRUNCATE | IOCTL_DEV)
     }
 
-    /// Lets everything be read but what is denied. Folders above that can still be listed, and what is made in them later
-    /// cannot be read: a right is for all that is below.
-    pub(super) fn read_all_but(&mut self, denied: &[PathBuf]) -> io::Result<()> {
+    /// The same without letting what is there be read.
+    pub(super) fn change(&mut self, path: &Path) -> io::Result<()> {
+        self.allow(path, WRITE_FILE | CONTENTS | REFER | TRUNCATE | IOCTL_DEV)
+    }
+
+    /// Lets everything below the paths be read but what is denied. Folders above that can still be listed, and what is made in
+    /// them later cannot be read: a right is for all that is below.
+    pub(super) fn read_all_but(&mut self, paths: &[PathBuf], denied: &[PathBuf]) -> io::Result<()> {
         // As they are, not as they are called: a link would lead around.
         let denied: BTreeSet<PathBuf> = denied.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        self.allow(Path::new("/"), READ_DIR)?;
-        let mut open = vec![PathBuf::from("/")];
+        let holds = |path: &Path| denied.iter().any(|denied| denied.starts_with(path));
+        let mut open = Vec::new();
+        for path in paths.iter().filter_map(|path| path.canonicalize().ok()) {
+            match denied.iter().any(|denied| path.starts_with(denied)) {
+                true => {}
+                false if holds(&path) => open.push(path),
+                false => self.read(&path)?,
+            }
+        }
+        for folder in &open {
+            self.allow(folder, READ_DIR)?;
+        }
         while let Some(folder) = open.pop() {
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let path = entry.path();
                 if denied.contains(&path) {
                     continue;
                 }
-                if denied.iter().any(|denied| denied.starts_with(&path)) {
+                if holds(&path) {
                     open.push(path);
                 } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
                     self.read(&path)?;

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::{Level, Policy};
+use super::Policy;
+use super::level::Found;
 use crate::stdx::process::{self, Captured, Run, Streams};
 
 /// Runs commands under a policy. Its clones share one helper, which ends with the last of them and with this process.
 #[derive(Debug, Clone)]
-pub struct Sandbox(Way);
+pub struct Sandbox {
+    way: Way,
+    pub(super) found: Found,
+}
 
 #[derive(Debug, Clone)]
 enum Way {
@@ -28,35 +32,16 @@ impl Sandbox {
     pub fn new(program: Option<PathBuf>) -> Sandbox {
         #[cfg(target_os = "linux")]
         if let Some(program) = program {
-            return Sandbox(Way::Helper(Arc::new(below::Helper::new(program))));
+            let way = Way::Helper(Arc::new(below::Helper::new(program)));
+            return Sandbox { way, found: Found::default() };
         }
         let _: (Option<PathBuf>, Option<Arc<()>>) = (program, None);
-        Sandbox(Way::Direct)
+        Sandbox::off()
     }
 
     /// Without a helper: nothing is confined.
     pub fn off() -> Sandbox {
-        Sandbox(Way::Direct)
-    }
-
-    /// How far commands can be confined here, as far as known: what the kernel offers, until the first command that is to be
-    /// confined shows that it does not hold.
-    pub fn level(&self) -> Level {
-        match &self.0 {
-            Way::Direct => Level::None,
-            #[cfg(target_os = "linux")]
-            Way::Helper(helper) => helper.unable().map_or(Level::Kernel, |_| Level::None),
-        }
-    }
-
-    /// Why the level is not higher; None where it is the highest.
-    pub fn unable(&self) -> Option<String> {
-        match &self.0 {
-            Way::Direct if cfg!(target_os = "linux") => Some("`sandbox.enabled` is off".to_owned()),
-            Way::Direct => Some("commands cannot be confined on this system yet".to_owned()),
-            #[cfg(target_os = "linux")]
-            Way::Helper(helper) => helper.unable(),
-        }
+        Sandbox { way: Way::Direct, found: Found::default() }
     }
 
     /// Starts a command in a session of its own, as `process::Running::spawn`, under a policy.
@@ -65,7 +50,7 @@ impl Sandbox {
     /// What the system says: no such program, no such folder, arguments too long. Unsupported: the policy cannot be held
     /// here. A command that a policy confines never runs without it.
     pub async fn spawn(&self, command: &Command, streams: Streams, policy: &Policy) -> io::Result<Running> {
-        match &self.0 {
+        match &self.way {
             #[cfg(target_os = "linux")]
             Way::Helper(helper) => match helper.spawn(command.as_std(), streams, policy).await {
                 Ok(below) => Ok(Running(Kind::Below(below))),
@@ -82,7 +67,10 @@ impl Sandbox {
             Way::Direct if policy.is_free() => {
                 process::Running::spawn(command, streams).map(|own| Running(Kind::Own(own)))
             }
-            Way::Direct => Err(io::Error::new(io::ErrorKind::Unsupported, "there is no sandbox here")),
+            Way::Direct => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "there is no sandbox: set sandbox.enabled to true, on Linux",
+            )),
         }
     }
 
@@ -141,10 +129,8 @@ mod below {
 
     use tokio::io::Interest;
     use tokio::net::UnixStream;
-    use tokio::sync::OnceCell;
 
     use super::*;
-    use crate::sandbox::confine::Confinement;
     use crate::sandbox::wire::{self, Reply, Request};
     use crate::sandbox::{helper, keeper};
     use crate::stdx::process::start::{Bonds, Ends, Program, start};
@@ -165,64 +151,14 @@ mod below {
     pub(super) struct Helper {
         program: PathBuf,
         lifeline: Mutex<Option<Lifeline>>,
-        /// Whether a real command could be confined, once one was tried.
-        tried: OnceCell<Result<(), String>>,
     }
 
     impl Helper {
         pub(super) fn new(program: PathBuf) -> Helper {
-            Helper { program, lifeline: Mutex::new(None), tried: OnceCell::new() }
-        }
-
-        /// Why commands cannot be confined.
-        pub(super) fn unable(&self) -> Option<String> {
-            match self.tried.get() {
-                Some(tried) => tried.clone().err(),
-                None => Confinement::of(&Policy::reading(Vec::new()), None).err().map(|error| error.to_string()),
-            }
-        }
-
-        /// Runs `true` confined, the first time: what the kernel offers may still be forbidden to us, in a container for one.
-        ///
-        /// # Errors
-        /// Why it did not run.
-        async fn try_out(self: &Arc<Helper>) -> io::Result<()> {
-            let tried = self.tried.get_or_init(async || {
-                let null = || File::options().write(true).open("/dev/null").map(OwnedFd::from);
-                let streams = match (null(), null()) {
-                    (Ok(stdout), Ok(stderr)) => Streams { stdin: None, stdout, stderr, kept: None },
-                    _ => return Err("/dev/null cannot be opened".to_owned()),
-                };
-                let command = std::process::Command::new("true");
-                let mut below = match self.begin(&command, streams, &Policy::reading(Vec::new())).await {
-                    Ok(below) => below,
-                    Err(Failure::Command(error) | Failure::Helper(error, _)) => return Err(error.to_string()),
-                };
-                match below.wait().await {
-                    Ok(status) if status.success() => Ok(()),
-                    Ok(status) => Err(format!("a confined `true` ended with {status}")),
-                    Err(error) => Err(error.to_string()),
-                }
-            });
-            let text = |why: String| {
-                format!("this machine cannot confine commands ({why}); run the command again, and the user is asked")
-            };
-            tried.await.clone().map_err(|why| io::Error::new(io::ErrorKind::Unsupported, text(why)))
+            Helper { program, lifeline: Mutex::new(None) }
         }
 
         pub(super) async fn spawn(
-            self: &Arc<Helper>,
-            command: &std::process::Command,
-            streams: Streams,
-            policy: &Policy,
-        ) -> Result<Below, Failure> {
-            if !policy.is_free() {
-                self.try_out().await.map_err(Failure::Command)?;
-            }
-            self.begin(command, streams, policy).await
-        }
-
-        async fn begin(
             self: &Arc<Helper>,
             command: &std::process::Command,
             streams: Streams,

@@ -126,6 +126,9 @@ impl Agent {
                 return Ok(Admission::Refused(ToolResult::of_text(id, Outcome::Error, problem)));
             }
         };
+        if matches!(ready.access, Access::Shell { .. }) {
+            self.find_level(mailbox).await;
+        }
         let ready = match self.before_call(ready, asks, mailbox, cancel).await? {
             ControlFlow::Continue(ready) => ready,
             ControlFlow::Break(admission) => return Ok(admission),
@@ -147,6 +150,15 @@ impl Agent {
             // Its input may be another one now.
             ControlFlow::Continue((ready, decision)) => self.ask(ready, decision, mailbox, cancel).await,
             ControlFlow::Break(admission) => Ok(admission),
+        }
+    }
+
+    /// Finds out how far commands can be confined before the first is judged, and says so where nothing confines them.
+    async fn find_level(&self, mailbox: &Mailbox) {
+        self.policy.sandbox.probe().await;
+        if let Some(why) = self.policy.sandbox.untold() {
+            let text = format!("Nothing confines commands here, so only plain ones run without asking: {why}");
+            mailbox.emit(Event::Notice { text }).await;
         }
     }
 

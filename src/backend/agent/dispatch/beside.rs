@@ -33,8 +33,9 @@ impl Beside {
         let work = read.ok()?;
         let access = work.access().clone();
         let ready = Ready::new(call, work, access);
-        let decision = self.grounds.decide(&ready.call.name, &ready.access);
-        let permit = self.grounds.permit(&ready, &decision, Consent::Missing).filter(|permit| permit.reads())?;
+        let grounds = Grounds { level: self.runner.sandbox.probe().await, ..self.grounds.clone() };
+        let decision = grounds.decide(&ready.call.name, &ready.access);
+        let permit = grounds.permit(&ready, &decision, Consent::Missing).filter(|permit| permit.reads())?;
         Some(self.runner.run(ready.with(permit, Consent::Missing), Heard::Nobody).await.result)
     }
 }

@@ -1,0 +1,46 @@
+//! How far this machine confines a command: found out by a real run, the first time that it matters.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::process::Command;
+
+use super::{Level, Policy, Sandbox};
+
+/// Longest time that the run may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was found, for all who share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found(Arc<(OnceLock<Result<Level, String>>, OnceLock<()>)>);
+
+impl Sandbox {
+    /// How far commands are confined, as far as it was found out: nobody relies on what was not.
+    pub fn level(&self) -> Level {
+        self.found.0.0.get().and_then(|found| found.clone().ok()).unwrap_or(Level::None)
+    }
+
+    /// Finds that out, once, by a command that is held to reading nothing but programs.
+    pub async fn probe(&self) -> Level {
+        if self.found.0.0.get().is_none() {
+            let found = self.tried().await;
+            let _ = self.found.0.0.set(found);
+        }
+        self.level()
+    }
+
+    /// Why nothing is confined, to be told once.
+    pub fn untold(&self) -> Option<String> {
+        let why = self.found.0.0.get()?.as_ref().err()?;
+        self.found.0.1.set(()).is_ok().then(|| why.clone())
+    }
+
+    async fn tried(&self) -> Result<Level, String> {
+        let policy = Policy::reading(Vec::new());
+        match self.run_captured(Command::new("true"), &policy, &[], PATIENCE, 1024).await {
+            Ok(done) if done.code == Some(0) => Ok(Level::Kernel),
+            Ok(_) => Err("a confined `true` fails here".into()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
