@@ -24,6 +24,8 @@ mod offsets;
 mod packed;
 mod pictures;
 pub mod recall;
+pub mod recorded;
+mod restoring;
 pub mod review;
 #[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;
@@ -35,6 +37,7 @@ pub mod transcripts;
 mod undo;
 mod untold;
 mod watch;
+mod without;
 
 pub use context::Context;
 pub use error::Error;

@@ -13,6 +13,7 @@ mod keeper;
 mod landlock;
 mod level;
 pub mod proxy;
+pub mod record;
 mod running;
 mod system;
 mod text;
@@ -122,6 +123,9 @@ pub struct Record {
     /// Nothing below these is recorded: scratch folders, /proc, /dev, the store itself.
     #[serde(with = "text::paths")]
     pub skip: Vec<PathBuf>,
+    /// Recorded although it is below one of `skip`: a workspace in the folder for temporary files.
+    #[serde(with = "text::paths")]
+    pub within: Vec<PathBuf>,
 }
 
 /// One thing that a command did, or was kept from doing, in the order in which it came first.
@@ -170,6 +174,8 @@ pub enum Before {
 pub enum Saved {
     /// Under this name in the store.
     As(String),
+    /// Nobody touched it: only its mode, owner or times.
+    Untouched,
     /// Why it cannot be restored.
     Lost(String),
 }

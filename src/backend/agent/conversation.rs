@@ -154,8 +154,8 @@ impl Conversation {
             Note::Before(path) => self.session.before_change(&path),
             Note::Change(FileChange { path, blob, temporary }) => self.session.will_change(&path, blob, temporary),
             Note::Settled(path) => self.session.settled(&path),
-            Note::Command { call, command } => {
-                self.append(EntryKind::CommandRan { call, command })?;
+            Note::Command { call, command, record, agent } => {
+                self.append(EntryKind::CommandRan { call, command, record, agent })?;
                 self.session.sync()
             }
         }

@@ -50,8 +50,8 @@ pub(super) enum Note {
     Change(FileChange),
     /// What `Change` announced was written, or nothing of it.
     Settled(PathBuf),
-    /// A command is to run whose changes nobody sees.
-    Command { call: CallId, command: String },
+    /// A command is to run; what it changes is recorded under this name.
+    Command { call: CallId, command: String, record: Option<String>, agent: Option<String> },
 }
 
 /// What a sub-agent tells the agent above, whose log belongs to the session.

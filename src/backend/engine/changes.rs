@@ -1,7 +1,7 @@
 //! `/diff`: what this session changed in files, and what git says is not committed.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::message::{BlobId, FileDiff};
@@ -28,6 +28,9 @@ const ROWS: usize = 400;
 /// Most bytes that the model is told of a review, but for one more hunk, and of a hunk.
 const TOLD: usize = 16_000;
 const SHOWN: usize = 4_000;
+
+/// Most files of a session that are compared.
+const COMPARED: usize = 1_000;
 
 /// Most turns that are reviewed one by one.
 const TURNS: usize = 20;
@@ -143,18 +146,24 @@ fn cut(unified: &str) -> String {
 
 /// The changes that are in effect since `firsts`.
 pub(super) fn of_session(firsts: Vec<First>, project: &Path) -> Vec<FileDiff> {
-    firsts.into_iter().filter_map(|first| compare(first, project)).collect()
+    let more = firsts.len().saturating_sub(COMPARED);
+    let mut files: Vec<FileDiff> = firsts.iter().take(COMPARED).filter_map(|first| compare(first, project)).collect();
+    if more > 0 {
+        files.push(remark(&format!("{more} more files"), "not compared; /undo restores them"));
+    }
+    files
 }
 
 /// The change of one file until now; none when it is again as it was.
-fn compare(First { path, before }: First, project: &Path) -> Option<FileDiff> {
-    let name = path.strip_prefix(project).unwrap_or(&path).to_path_buf();
+fn compare(first: &First, project: &Path) -> Option<FileDiff> {
+    let path = &first.path;
+    let name = path.strip_prefix(project).unwrap_or(path).to_path_buf();
     let remark = |text: &str| Some(remark(&name.display().to_string(), text));
-    let before = match before {
+    let before = match first.before() {
         Ok(before) => before,
         Err(why) => return remark(&why),
     };
-    let after = match read(&path) {
+    let after = match read(path) {
         Ok(after) => after,
         Err(why) => return remark(&why),
     };
@@ -177,7 +186,11 @@ fn remark(name: &str, text: &str) -> FileDiff {
     FileDiff { path, unified, added: 0, removed: 0, created: false }
 }
 
-fn read(path: &PathBuf) -> Result<Option<Vec<u8>>, String> {
+/// What is there; of a link it is the target, as for git.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
+    if let Ok(target) = std::fs::read_link(path) {
+        return Ok(Some(target.as_os_str().as_encoded_bytes().to_vec()));
+    }
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot be read: {error}")),

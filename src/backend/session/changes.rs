@@ -1,47 +1,16 @@
 //! Which file changes of a session are in effect, and which were undone: a pure fold over its entries.
 
+mod unit;
+
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::unit::{Change, Ran, Read, Step};
+use self::unit::{Item, Unit, steps_back};
 use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
 use crate::message::BlobId;
-
-/// What we made of a file until someone else changed it too; our next change is a new one then.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Change {
-    pub(super) path: PathBuf,
-    pub(super) before: Version,
-    /// Everything that we meant to leave there. The last one counts, unless the program was killed, or failed, before it
-    /// was written.
-    pub(super) left: Vec<Version>,
-    /// The last of them may be half written: it was never settled.
-    pub(super) open: bool,
-    /// The content after hooks had seen it: not certainly ours.
-    pub(super) touched: Option<BlobId>,
-}
-
-impl Change {
-    pub(super) fn after(&self) -> &Version {
-        self.left.last().unwrap_or(&self.before)
-    }
-
-    /// Whether the file can hold this without anybody else having changed it.
-    pub(super) fn explains(&self, blob: Option<&BlobId>) -> bool {
-        self.left.iter().chain([&self.before]).any(|version| version.blob.as_ref() == blob)
-    }
-}
-
-/// File changes since one prompt. A turn has one unit more for each prompt that joined it, so that a rewind to such a
-/// prompt keeps what came before it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Unit {
-    /// The prompt, or the start of the turn.
-    start: Seq,
-    turn: u64,
-    /// A file is listed once for each time that someone else changed it in between.
-    files: Vec<Change>,
-}
 
 /// One undo or rewind that can be redone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,14 +24,25 @@ impl Undone {
     /// Parts it in two: what it did to `paths`, and the rest.
     fn part(self, paths: &[PathBuf]) -> (Undone, Undone) {
         let (mut of, mut rest) = (Vec::new(), Vec::new());
-        for Unit { start, turn, files } in self.units {
-            let (mine, others) = files.into_iter().partition(|change| paths.contains(&change.path));
-            of.push(Unit { start, turn, files: mine });
-            rest.push(Unit { start, turn, files: others });
+        for Unit { start, turn, items } in self.units {
+            let (mut mine, mut others) = (Vec::new(), Vec::new());
+            for item in items {
+                match item {
+                    Item::File(change) if paths.contains(&change.path) => mine.push(Item::File(change)),
+                    Item::File(change) => others.push(Item::File(change)),
+                    Item::Command(ran) => {
+                        let (part, rest) = ran.part(paths);
+                        mine.extend(Some(Item::Command(part)).filter(|_| !paths.is_empty()));
+                        others.push(Item::Command(rest));
+                    }
+                }
+            }
+            of.push(Unit { start, turn, items: mine });
+            rest.push(Unit { start, turn, items: others });
         }
         let (mine, others) = self.files.into_iter().partition(|file| paths.contains(&file.path));
         for units in [&mut of, &mut rest] {
-            units.retain(|unit| !unit.files.is_empty());
+            units.retain(|unit| !unit.items.is_empty());
         }
         (Undone { units: of, files: mine }, Undone { units: rest, files: others })
     }
@@ -74,13 +54,6 @@ impl Undone {
 
 /// In place of an entry: nothing more is undone than the last undo or redo did.
 pub(super) const AGAIN: Seq = Seq::MAX;
-
-/// What happens to one file: the changes to undo, the last one first.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Step {
-    pub(super) path: PathBuf,
-    pub(super) chain: Vec<Change>,
-}
 
 /// All steps of one undo, redo or rewind.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,17 +72,6 @@ pub(super) struct Temporary {
     pub(super) new: Option<BlobId>,
 }
 
-fn steps_back(units: &[Unit]) -> Vec<Step> {
-    let mut steps: Vec<Step> = Vec::new();
-    for change in units.iter().flat_map(|unit| &unit.files) {
-        match steps.iter_mut().find(|step| step.path == change.path) {
-            Some(step) => step.chain.insert(0, change.clone()),
-            None => steps.push(Step { path: change.path.clone(), chain: vec![change.clone()] }),
-        }
-    }
-    steps
-}
-
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Changes {
     /// What is in effect, in the order of their starts.
@@ -123,8 +85,10 @@ pub(super) struct Changes {
     /// Start and turn of the unit that the next change belongs to.
     start: Seq,
     turn: u64,
-    /// Entries of commands that ran; what they were is in the log.
+    /// Entries of commands that were not wholly seen; what they were is in the log.
     commands: Vec<Seq>,
+    /// Records of commands that have not ended, as far as the log tells, and their entries.
+    running: Vec<(String, Seq)>,
     /// What a change under way leaves beside its file when the program is killed.
     temporaries: Vec<Temporary>,
 }
@@ -136,50 +100,44 @@ impl Changes {
                 self.start = seq;
                 self.turn += 1;
                 self.temporaries.clear();
+                // Those that changed nothing say nothing at their end.
+                self.running.clear();
             }
             EntryKind::TurnEnded { .. } => self.temporaries.clear(),
             EntryKind::FileBefore { path, blob, mode } => {
-                // A new change ends what could be redone.
-                self.undone.clear();
-                self.last = None;
-                if self.units.last().is_none_or(|unit| unit.start != self.start) {
-                    self.units.push(Unit { start: self.start, turn: self.turn, files: Vec::new() });
-                }
-                let before = Version { blob: blob.clone(), mode: *mode };
-                if let Some(unit) = self.units.last_mut() {
-                    unit.files.push(Change {
-                        path: path.clone(),
-                        before,
-                        left: Vec::new(),
-                        open: false,
-                        touched: None,
-                    });
-                }
+                let before = Version::of(blob.clone(), *mode);
+                self.push(Item::File(Change::new(path.clone(), before, Vec::new(), false)));
             }
             EntryKind::FileAfter { path, blob, mode, temporary } => {
                 self.temporaries.extend(temporary.clone().map(|path| Temporary { path, new: blob.clone() }));
-                let after = Version { blob: blob.clone(), mode: *mode };
+                let after = Version::of(blob.clone(), *mode);
                 let start = self.start;
                 let unit = self.units.last_mut().filter(|unit| unit.start == start);
-                if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
+                if let Some(file) = unit.and_then(|unit| unit.file(path)) {
                     file.left.push(after);
                     (file.open, file.touched) = (true, None);
                 }
             }
             EntryKind::FilesSettled { paths } => {
                 self.open.retain(|path| !paths.contains(path));
-                let changes = self.units.iter_mut().flat_map(|unit| &mut unit.files);
-                changes.filter(|file| paths.contains(&file.path)).for_each(|file| file.open = false);
+                let paths: HashSet<&PathBuf> = paths.iter().collect();
+                for item in self.units.iter_mut().flat_map(|unit| &mut unit.items) {
+                    match item {
+                        Item::File(file) if paths.contains(&file.path) => file.open = false,
+                        Item::File(_) | Item::Command(_) => {}
+                    }
+                }
             }
             EntryKind::FileTouched { path, blob } => {
                 let start = self.start;
                 let unit = self.units.last_mut().filter(|unit| unit.start == start);
-                if let Some(file) = unit.and_then(|unit| unit.files.iter_mut().rfind(|file| file.path == *path)) {
+                if let Some(file) = unit.and_then(|unit| unit.file(path)) {
                     file.touched.clone_from(blob);
                 }
             }
             EntryKind::FilesRestored { to, how, files, refused } => {
-                let temporary = |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob.clone() };
+                let temporary =
+                    |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob().cloned() };
                 self.temporaries = files.iter().map(temporary).collect();
                 match how {
                     Restore::Redo if *to == AGAIN => {}
@@ -190,15 +148,12 @@ impl Changes {
                     Restore::Review => {
                         self.undone.clear();
                         self.turn += 1;
-                        let change = |file: &Replaced| Change {
-                            path: file.path.clone(),
-                            before: file.from.clone(),
-                            left: vec![file.to.clone()],
-                            open: true,
-                            touched: None,
+                        let change = |file: &Replaced| {
+                            let left = vec![file.to.clone()];
+                            Item::File(Change::new(file.path.clone(), file.from.clone(), left, true))
                         };
-                        let files = files.iter().map(change).collect();
-                        self.units.push(Unit { start: seq, turn: self.turn, files });
+                        let items = files.iter().map(change).collect();
+                        self.units.push(Unit { start: seq, turn: self.turn, items });
                         // What comes behind it in the same turn is a unit of its own.
                         self.turn += 1;
                     }
@@ -222,9 +177,46 @@ impl Changes {
                     *self = known;
                 }
             }
-            EntryKind::CommandRan { .. } => self.commands.push(seq),
+            EntryKind::CommandRan { record: None, .. } => self.commands.push(seq),
+            EntryKind::CommandRan { record: Some(record), .. } => self.running.push((record.clone(), seq)),
+            EntryKind::CommandChanged { record, files, missed } => {
+                let ran = self.running.iter().find(|(running, _)| running == record).map(|(_, ran)| *ran);
+                let ran = ran.unwrap_or(seq);
+                self.running.retain(|(running, _)| running != record);
+                if !missed.is_empty() {
+                    self.commands.push(ran);
+                }
+                if *files > 0 {
+                    self.push(Item::Command(Ran::new(record.clone(), ran)));
+                }
+            }
             _ => {}
         }
+    }
+
+    /// A new change. It ends what could be redone.
+    fn push(&mut self, item: Item) {
+        self.undone.clear();
+        self.last = None;
+        if self.units.last().is_none_or(|unit| unit.start != self.start) {
+            self.units.push(Unit { start: self.start, turn: self.turn, items: Vec::new() });
+        }
+        self.units.last_mut().into_iter().for_each(|unit| unit.items.push(item.clone()));
+    }
+
+    /// Records of commands whose end is not in the log.
+    pub(super) fn running(&self) -> Vec<String> {
+        self.running.iter().map(|(record, _)| record.clone()).collect()
+    }
+
+    /// All records with something in effect, or to be redone; oldest first.
+    pub(super) fn records(&self) -> Vec<String> {
+        let units = self.units.iter().chain(self.undone.iter().flat_map(|undone| &undone.units));
+        let records = units.flat_map(|unit| &unit.items).filter_map(|item| match item {
+            Item::Command(ran) => Some(ran.record.clone()),
+            Item::File(_) => None,
+        });
+        records.collect()
     }
 
     /// What the last undo did not do to these files is in effect as before.
@@ -249,7 +241,7 @@ impl Changes {
     fn stand(&mut self, units: Vec<Unit>) {
         for unit in units {
             match self.units.binary_search_by_key(&unit.start, |unit| unit.start) {
-                Ok(at) => self.units[at].files.extend(unit.files),
+                Ok(at) => self.units[at].items.extend(unit.items),
                 Err(at) => self.units.insert(at, unit),
             }
         }
@@ -263,7 +255,17 @@ impl Changes {
     /// The last change of a file in the unit under way.
     pub(super) fn current(&self, path: &Path) -> Option<&Change> {
         let unit = self.units.last().filter(|unit| unit.start == self.start)?;
-        unit.files.iter().rfind(|file| file.path == path)
+        unit.files().rfind(|file| file.path == path)
+    }
+
+    /// The same, unless a command ran since, which may have changed the file, too.
+    pub(super) fn latest(&self, path: &Path) -> Option<&Change> {
+        let unit = self.units.last().filter(|unit| unit.start == self.start)?;
+        let since = unit.items.iter().rev().map_while(|item| match item {
+            Item::File(change) => Some(change),
+            Item::Command(_) => None,
+        });
+        since.into_iter().find(|change| change.path == path)
     }
 
     /// What may lie beside files that the program was changing when it ended.
@@ -274,7 +276,7 @@ impl Changes {
     /// The newest changes of files that were never settled, those of an undo included.
     pub(super) fn unsettled(&self) -> Vec<Change> {
         let mut newest: Vec<&Change> = Vec::new();
-        for change in self.units.iter().rev().flat_map(|unit| unit.files.iter().rev()) {
+        for change in self.units.iter().rev().flat_map(|unit| unit.files().rev()) {
             if newest.iter().all(|known| known.path != change.path) {
                 newest.push(change);
             }
@@ -290,17 +292,26 @@ impl Changes {
     }
 
     /// Undoes the last turn that changed files, if there is one.
-    pub(super) fn undo(&self) -> Option<Plan> {
-        let turn = self.units.last()?.turn;
-        let first = self.units.iter().rposition(|unit| unit.turn != turn).map_or(0, |last| last + 1);
-        Some(self.plan_back(first, self.units[first].start))
+    pub(super) fn undo(&self, read: Read<'_>) -> Option<Plan> {
+        let mut end = self.units.len();
+        while end > 0 {
+            let turn = self.units[end - 1].turn;
+            let first = self.units[..end].iter().rposition(|unit| unit.turn != turn).map_or(0, |last| last + 1);
+            let plan = self.plan_back(first, self.units[first].start, read);
+            // Of a command nothing may be left to undo.
+            if !plan.steps.is_empty() {
+                return Some(plan);
+            }
+            end = first;
+        }
+        None
     }
 
     /// The last undo or redo once more, for files that are still as they were before it: the program was killed
     /// meanwhile, or they could not be written.
     pub(super) fn unfinished(&self, redo: bool, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
         let (_, files) = self.last.as_ref().filter(|(how, _)| redo == (*how == Restore::Redo))?;
-        let left = files.iter().filter(|file| file.from.blob != file.to.blob && still(file));
+        let left = files.iter().filter(|file| file.from != file.to && still(file));
         let steps: Vec<Step> = left.map(|file| self.step(file.clone(), false)).collect();
         (!steps.is_empty()).then_some(Plan { to: AGAIN, steps, commands: Vec::new() })
     }
@@ -314,12 +325,12 @@ impl Changes {
     }
 
     /// Takes everything back that changed since entry `to`.
-    pub(super) fn rewind(&self, to: Seq) -> Plan {
-        self.plan_back(self.units.partition_point(|unit| unit.start < to), to)
+    pub(super) fn rewind(&self, to: Seq, read: Read<'_>) -> Plan {
+        self.plan_back(self.units.partition_point(|unit| unit.start < to), to, read)
     }
 
-    fn plan_back(&self, first: usize, to: Seq) -> Plan {
-        let steps = steps_back(&self.units[first..]);
+    fn plan_back(&self, first: usize, to: Seq, read: Read<'_>) -> Plan {
+        let steps = steps_back(&self.units[first..], read);
         let until =
             self.undone.iter().flat_map(|undone| &undone.units).map(|unit| unit.start).min().unwrap_or(Seq::MAX);
         let commands = self.commands.iter().copied().filter(|seq| (to..until).contains(seq)).collect();
@@ -327,10 +338,11 @@ impl Changes {
     }
 
     /// What takes a turn back, by where it begins; without one, everything.
-    pub(super) fn back(&self, turn: Option<Seq>) -> Vec<Step> {
+    pub(super) fn back(&self, turn: Option<Seq>, read: Read<'_>) -> Vec<Step> {
+        let of = |units: &[Unit]| steps_back(units, read);
         match turn {
-            None => steps_back(&self.units),
-            Some(start) => self.by_turn().find(|units| units[0].start == start).map(steps_back).unwrap_or_default(),
+            None => of(&self.units),
+            Some(start) => self.by_turn().find(|units| units[0].start == start).map(of).unwrap_or_default(),
         }
     }
 
@@ -343,15 +355,11 @@ impl Changes {
         self.units.chunk_by(|one, other| one.turn == other.turn)
     }
 
-    /// Every file with a change in effect, as it was before the first of them.
-    pub(super) fn firsts(&self) -> Vec<(&Path, &Version)> {
-        let mut files: Vec<(&Path, &Version)> = Vec::new();
-        for change in self.units.iter().flat_map(|unit| &unit.files) {
-            if files.iter().all(|(path, _)| *path != change.path) {
-                files.push((&change.path, &change.before));
-            }
-        }
-        files
+    /// Every path with a change in effect, as it was before the first of them.
+    pub(super) fn firsts(&self, read: Read<'_>) -> Vec<(PathBuf, Version)> {
+        let mut known = HashSet::new();
+        let all = self.units.iter().flat_map(|unit| unit.changes(read));
+        all.filter(|change| known.insert(change.path.clone())).map(|change| (change.path, change.before)).collect()
     }
 
     /// Makes a replacement again, or takes it back.
@@ -359,6 +367,6 @@ impl Changes {
         let Replaced { path, from, to, .. } = file;
         let (before, left) = if back { (from, to) } else { (to, from) };
         let open = self.open.contains(&path);
-        Step { path: path.clone(), chain: vec![Change { path, before, left: vec![left], open, touched: None }] }
+        Step { path: path.clone(), chain: vec![Change::new(path, before, vec![left], open)] }
     }
 }

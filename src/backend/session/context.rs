@@ -189,6 +189,7 @@ impl Context {
             | EntryKind::FilesKnown { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
+            | EntryKind::CommandChanged { .. }
             | EntryKind::ShellRan { .. }
             | EntryKind::Rewind { .. }
             | EntryKind::Title { .. }

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::{Attachment, BlobId, CallId, Effect, Kind, Message, Usage};
 use crate::permission::Mode;
+use crate::sandbox::record::Stamp;
+use crate::stdx::path_text;
 use crate::thinking::Level;
 
 pub use self::decided::{Decided, Decider, Lasts, Matter};
@@ -89,6 +91,7 @@ pub enum EntryKind {
     /// What the `FileAfter` or `FilesRestored` before it announced for these files was written to its end, or not begun:
     /// nothing half written can stand there.
     FilesSettled {
+        #[serde(with = "path_text::list")]
         paths: Vec<PathBuf>,
     },
     /// A file's content after hooks had seen our change of it. They made it, or someone who saved meanwhile.
@@ -104,17 +107,31 @@ pub enum EntryKind {
         #[serde(default)]
         files: Vec<Replaced>,
         /// Files that were left as they are: what was to become of them can be tried again.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(default, skip_serializing_if = "Vec::is_empty", with = "path_text::list")]
         refused: Vec<PathBuf>,
     },
     /// What is in effect of all file changes before it, in place of entries that were lost.
     FilesKnown {
         changes: serde_json::Value,
     },
-    /// A command ran whose changes undo cannot see.
+    /// A command is about to run. What it changes is recorded in the session's folder under this name; without one, undo
+    /// cannot see it.
     CommandRan {
         call: CallId,
         command: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        record: Option<String>,
+        /// The sub-agent that ran it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+    },
+    /// A recorded command has ended, and changed files: which, and how, is in its record.
+    CommandChanged {
+        record: String,
+        files: u64,
+        /// What undo cannot restore of it, for people; empty where the record is complete.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missed: Vec<String>,
     },
     /// The user's own `!` line and what it wrote, for the screen: the model reads of it in a message. No code when it was
     /// killed.
@@ -229,22 +246,80 @@ pub struct Header {
     pub forked_from: Option<String>,
 }
 
-/// What a file was at some time. No blob: it did not exist.
+/// What was at a path at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
-    pub blob: Option<BlobId>,
-    /// Unix permission bits, where they are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<u32>,
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Version {
+    Absent,
+    File {
+        content: Content,
+        /// Unix permission bits, where they are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+        /// Tells the file without reading it, where it was looked at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<Stamp>,
+    },
+    Link {
+        #[serde(with = "path_text")]
+        target: PathBuf,
+    },
+    Folder {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u32>,
+    },
+    /// A pipe, a socket, a device: it can be removed, and not be made again.
+    Special,
+}
+
+/// Where the content of a file is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    Blob(BlobId),
+    /// A file in the session's folder, by its path there.
+    Kept(String),
+    /// The change leaves it as it is.
+    Untouched,
+    /// Nobody saved it: it is what the change left.
+    Unsaved,
+    /// It could not be saved; why.
+    Lost(String),
+}
+
+impl Version {
+    /// A regular file with a saved content, or nothing.
+    pub fn of(blob: Option<BlobId>, mode: Option<u32>) -> Version {
+        match blob {
+            Some(blob) => Version::File { content: Content::Blob(blob), mode, stamp: None },
+            None => Version::Absent,
+        }
+    }
+
+    pub fn mode(&self) -> Option<u32> {
+        match self {
+            Version::File { mode, .. } | Version::Folder { mode } => *mode,
+            Version::Absent | Version::Link { .. } | Version::Special => None,
+        }
+    }
+
+    pub fn blob(&self) -> Option<&BlobId> {
+        match self {
+            Version::File { content: Content::Blob(blob), .. } => Some(blob),
+            _ => None,
+        }
+    }
 }
 
 /// One file that undo, redo or rewind replaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replaced {
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     pub from: Version,
     pub to: Version,
     /// What exists beside the file meanwhile.
+    #[serde(with = "path_text")]
     pub temporary: PathBuf,
 }
 

@@ -1,22 +1,30 @@
 //! What undo knows of the files that a session changed: the changes, and contents as blobs next to the log.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::changes::{Change, Changes, Step, Temporary};
-use super::entry::{EntryKind, Replaced, Version};
+use super::changes::{Change, Changes, Plan, Step, Temporary};
+use super::entry::{Content, EntryKind, Replaced, Seq, Version};
 use super::error::Error;
-use super::merge::{meeting, merge, only_formats};
-use super::review::Without;
+use super::recorded::{self, Reader};
 use super::store::Store;
+use super::without::{Held, Source, Without, failed};
 use crate::message::{BlobId, CallId};
+use crate::sandbox::record::Stamp;
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::replace::{Replacement, is_half_written};
+use crate::stdx::replace::Replacement;
 use crate::stdx::{links, regular};
 
 /// Largest file whose content is saved, in bytes.
-const LARGEST: u64 = 64 << 20;
+pub(super) const LARGEST: u64 = 64 << 20;
+
+/// Content that is removed is kept under a second name from this size on, in bytes.
+const LINKED: u64 = 1 << 20;
+
+/// Folder of what undo removed, in that of a session.
+const REMOVED: &str = "removed";
 
 #[derive(Debug)]
 pub struct Files {
@@ -24,20 +32,52 @@ pub struct Files {
     pub(super) store: Store,
 }
 
-/// A file that was changed, and its content before the first change; none when it did not exist.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A path that was changed, and what was there before the first change.
+#[derive(Debug, Clone)]
 pub struct First {
     pub path: PathBuf,
-    /// The inner error says why it cannot be told.
-    pub before: Result<Option<Vec<u8>>, String>,
+    version: Version,
+    store: Store,
 }
 
-/// A file whose new content is worked out and saved.
+impl First {
+    /// What was there; none when nothing was. Of a link it is the target.
+    ///
+    /// # Errors
+    /// Why it cannot be told.
+    pub fn before(&self) -> Result<Option<Vec<u8>>, String> {
+        let read = |path: PathBuf| {
+            fs::read(path).map(Some).map_err(|error| format!("its saved content cannot be read: {error}"))
+        };
+        match &self.version {
+            Version::Absent => Ok(None),
+            Version::Link { target } => Ok(Some(target.as_os_str().as_encoded_bytes().to_vec())),
+            Version::File { content: Content::Blob(blob), .. } => read(self.store.blob_path(blob)),
+            Version::File { content: Content::Kept(name), .. } => read(self.store.dir().join(name)),
+            Version::File { content: Content::Lost(why), .. } => Err(format!("its old content was not saved: {why}")),
+            Version::File { content: Content::Untouched | Content::Unsaved, .. } => {
+                Err("only its mode changed".to_owned())
+            }
+            Version::Folder { .. } => Err("was a folder".to_owned()),
+            Version::Special => Err("was not a regular file".to_owned()),
+        }
+    }
+
+    /// Folders are told by what is in them.
+    fn tells(&self) -> bool {
+        match self.version {
+            _ if self.path.starts_with(self.store.dir()) => false,
+            Version::Folder { .. } => !self.path.is_dir() && self.path.exists(),
+            Version::Absent => !self.path.is_dir(),
+            _ => true,
+        }
+    }
+}
+
+/// A path whose new content is worked out and saved.
 pub(super) struct Ready {
     pub(super) file: Replaced,
     pub(super) replacement: Replacement,
-    pub(super) old: Option<Vec<u8>>,
-    pub(super) new: Option<Vec<u8>>,
     /// What somebody else changed is in the new content.
     pub(super) kept: bool,
 }
@@ -48,14 +88,27 @@ impl Files {
         Files { changes: Changes::default(), store: Store::beside(log) }
     }
 
-    /// Every file with a tool's change in effect, in the order of the first changes.
+    /// Every path with a change in effect, in the order of the first changes.
     pub fn first_versions(&self) -> Vec<First> {
-        let first = |(path, version): (&Path, &Version)| {
-            let blob = version.blob.as_ref().map(|blob| self.store.blob(blob)).transpose();
-            let before = blob.map_err(|error| format!("its saved content cannot be read: {error}"));
-            First { path: path.to_path_buf(), before }
-        };
-        self.changes.firsts().into_iter().map(first).collect()
+        let first = |(path, version)| First { path, version, store: self.store.clone() };
+        let reader = Reader::new(&self.store);
+        let firsts = self.changes.firsts(&|ran| reader.read(ran)).into_iter().map(first);
+        firsts.filter(First::tells).collect()
+    }
+
+    pub(super) fn undo(&self) -> Option<Plan> {
+        let reader = Reader::new(&self.store);
+        self.changes.undo(&|ran| reader.read(ran))
+    }
+
+    pub(super) fn rewind(&self, to: Seq) -> Plan {
+        let reader = Reader::new(&self.store);
+        self.changes.rewind(to, &|ran| reader.read(ran))
+    }
+
+    pub(super) fn back(&self, turn: Option<Seq>) -> Vec<Step> {
+        let reader = Reader::new(&self.store);
+        self.changes.back(turn, &|ran| reader.read(ran))
     }
 
     /// The entry that a change of a file needs before it, if any; the content that it names is saved.
@@ -71,18 +124,19 @@ impl Files {
             Ok(meta) if !meta.is_file() => return Ok(None),
             Ok(meta) if meta.len() > LARGEST => {
                 let command = format!("change of {} (too large to be saved)", path.display());
-                return Ok(Some(EntryKind::CommandRan { call: CallId(String::new()), command }));
+                let (call, record, agent) = (CallId(String::new()), None, None);
+                return Ok(Some(EntryKind::CommandRan { call, command, record, agent }));
             }
             Ok(meta) => {
                 let bytes = fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
                 let blob = BlobId(sha256_hex(&bytes));
-                if !self.changes.current(&path).is_some_and(|change| change.explains(Some(&blob))) {
+                if !self.changes.latest(&path).is_some_and(|change| change.explains(Some(&blob))) {
                     self.store.put_blob(&bytes).map_err(|error| Error::write(self.store.dir(), error))?;
                 }
                 (Some(blob), mode_of(&meta))
             }
         };
-        if self.changes.current(&path).is_some_and(|change| change.explains(blob.as_ref())) {
+        if self.changes.latest(&path).is_some_and(|change| change.explains(blob.as_ref())) {
             return Ok(None);
         }
         Ok(Some(EntryKind::FileBefore { path, blob, mode }))
@@ -94,21 +148,27 @@ impl Files {
     /// What the file system says.
     pub(super) fn touched(&self, path: &Path) -> Result<Option<EntryKind>, Error> {
         // What cannot be read now is refused when it is to be undone.
-        let (Some(change), Ok((version, bytes))) = (self.changes.current(path), version_of(path)) else {
+        let (Some(change), Ok(bytes)) = (self.changes.current(path), bytes_of(path)) else {
             return Ok(None);
         };
-        if version.blob == change.after().blob {
+        let blob = bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+        if blob.as_ref() == change.after().blob() {
             return Ok(None);
         }
         let kept = bytes.map(|bytes| self.store.keep_blob(&bytes)).transpose();
         kept.map_err(|error| Error::write(self.store.dir(), error))?;
-        Ok(Some(EntryKind::FileTouched { path: path.to_owned(), blob: version.blob }))
+        Ok(Some(EntryKind::FileTouched { path: path.to_owned(), blob }))
     }
 
     /// Number of files whose content before our first change is no longer there.
     pub(super) fn lost(&self) -> usize {
-        let blobs = self.changes.firsts().into_iter().filter_map(|(_, before)| before.blob.as_ref());
-        blobs.filter(|blob| !self.store.blob_path(blob).exists()).count()
+        // Records of commands are looked at when they are needed.
+        let firsts = self.changes.firsts(&|_| Vec::new());
+        firsts
+            .iter()
+            .filter_map(|(_, before)| before.blob())
+            .filter(|blob| !self.store.blob_path(blob).exists())
+            .count()
     }
 
     /// Names files that a kill left in the middle of our writing them in place, with what restores them.
@@ -116,7 +176,7 @@ impl Files {
         let half = |change: &Change| {
             let found = regular::read(&change.path, LARGEST).ok();
             let hash = found.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
-            !change.explains(hash.as_ref()) && self.is_half(change, found.as_deref())
+            change.open && !change.explains(hash.as_ref()) && self.is_half_of(change, found.as_deref())
         };
         let told = |change: Change| {
             format!("{} is half-written: cocode was killed while writing it. /undo restores it.", change.path.display())
@@ -150,66 +210,79 @@ impl Files {
         ours && fs::remove_file(path).is_ok()
     }
 
-    /// Works out what the file is to hold; `None` if it already does. Saves what it holds now, so that the step can be
+    /// Works out what the path is to hold; `None` if it already does. Saves what it holds now, so that the step can be
     /// undone.
-    pub(super) fn prepare(&self, step: &Step) -> Result<Option<Ready>, String> {
-        self.ready(&step.path, self.without(step)?)
+    pub(super) fn prepare(&self, step: &Step, all: &HashSet<&Path>, forced: Forced) -> Result<Option<Ready>, String> {
+        self.ready(self.without(step, all)?, forced)
     }
 
-    /// What the file would hold without some changes; everybody else's stay.
-    pub(super) fn without(&self, step: &Step) -> Result<Without, String> {
-        let (from, old) = version_of(&step.path).map_err(failed)?;
-        let (mut new, mut mode, mut kept) = (old.clone(), from.mode, false);
-        for change in &step.chain {
-            let hash = new.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
-            if hash == change.before.blob {
-                continue;
-            }
-            let before = change.before.blob.as_ref().map(|blob| self.saved(blob)).transpose()?;
-            // Bits that somebody else set meanwhile stay.
-            if mode == change.after().mode || hash.is_none() || change.after().mode.is_none() {
-                mode = change.before.mode;
-            }
-            if !change.explains(hash.as_ref()) && !self.is_half(change, new.as_deref()) {
-                let left = change.after().blob.as_ref().map(|blob| self.saved(blob)).transpose();
-                let left = left.map_err(|error| format!("was changed since: {error}"))?;
-                let merged = merge(left.as_deref(), new.as_deref(), before.as_deref());
-                let ours = || {
-                    hash.is_some() && hash == change.touched && {
-                        let [before, left, found] =
-                            [&before, &left, &new].map(|text| text.as_deref().unwrap_or_default());
-                        only_formats(before, left, found)
-                    }
-                };
-                new = match merged {
-                    Some(merged) => merged,
-                    None if ours() => before.clone(),
-                    None => return Err(apart(left.as_deref(), new.as_deref(), before.as_deref())),
-                };
-                kept = new != before;
-            } else {
-                (new, kept) = (before, false);
-            }
-        }
-        Ok(Without { from, old, new, mode, kept })
-    }
-
-    pub(super) fn ready(&self, path: &Path, without: Without) -> Result<Option<Ready>, String> {
-        let Without { from, old, new, mode, kept } = without;
-        if new == old {
+    pub(super) fn ready(&self, without: Without, forced: Forced) -> Result<Option<Ready>, String> {
+        let Without { path, from, now, to, mode, kept, unsaved_by } = without;
+        if to == now && (mode == from.mode() || matches!(to, Held::Absent | Held::Link(_) | Held::Special)) {
             return Ok(None);
         }
-        let save = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| self.store.put_blob(bytes)).transpose();
-        save(&old).map_err(|error| format!("was left as it is: its current content cannot be saved: {error}"))?;
-        let blob =
-            save(&new).map_err(|error| format!("was left as it is: its new content cannot be saved: {error}"))?;
-        let replacement = Replacement::at(path.to_owned()).map_err(failed)?;
-        let (path, temporary) = (path.to_owned(), replacement.temporary().to_owned());
-        let file = Replaced { path, from, to: Version { blob, mode }, temporary };
-        Ok(Some(Ready { file, replacement, old, new, kept }))
+        let cannot = |what: &str, error: &dyn std::fmt::Display| {
+            format!("was left as it is: its {what} content cannot be saved: {error}")
+        };
+        let replacement = Replacement::at(path.clone()).map_err(failed)?;
+        let untouched = |mode| Version::File { content: Content::Untouched, mode, stamp: None };
+        let (from, to) = match (from, to) {
+            (Version::File { mode: was, .. }, to) if to == now => (untouched(was), untouched(mode)),
+            (from, to) => {
+                let from = match from {
+                    Version::File { mode, stamp: Some(stamp), .. } => {
+                        let saved = self.save_now(&path, &stamp, to == Held::Absent, forced);
+                        let content = saved.map_err(|error| cannot("current", &error))?;
+                        if let Some(record) = unsaved_by {
+                            recorded::note(&self.store, &record, &path, &content)
+                                .map_err(|error| cannot("current", &error))?;
+                        }
+                        Version::File { content, mode, stamp: Some(stamp) }
+                    }
+                    from => from,
+                };
+                let to = match to {
+                    Held::Absent => Version::Absent,
+                    Held::Link(target) => Version::Link { target },
+                    Held::Folder => Version::Folder { mode },
+                    Held::Special => Version::Special,
+                    Held::File(Source::Saved(content, stamp)) => Version::File { content, mode, stamp },
+                    Held::File(source) => {
+                        let bytes = self.bytes(&path, &source)?;
+                        let blob = self.keep(&bytes, forced).map_err(|error| cannot("new", &error))?;
+                        Version::of(Some(blob), mode)
+                    }
+                };
+                (from, to)
+            }
+        };
+        let temporary = replacement.temporary().to_owned();
+        Ok(Some(Ready { file: Replaced { path, from, to, temporary }, replacement, kept }))
     }
 
-    fn saved(&self, blob: &BlobId) -> Result<Vec<u8>, String> {
+    /// Saves what a file holds, which is about to be replaced or removed.
+    fn save_now(&self, path: &Path, stamp: &Stamp, removed: bool, forced: Forced) -> io::Result<Content> {
+        if removed && stamp.size > LINKED {
+            let name = format!("{REMOVED}/{}", uuid::Uuid::new_v4().simple());
+            crate::stdx::fs::private_dir(&self.store.dir().join(REMOVED))?;
+            if fs::hard_link(path, self.store.dir().join(&name)).is_ok() {
+                return Ok(Content::Kept(name));
+            }
+        }
+        if stamp.size > LARGEST {
+            return Err(io::Error::other("it is too large"));
+        }
+        Ok(Content::Blob(self.keep(&fs::read(path)?, forced)?))
+    }
+
+    fn keep(&self, bytes: &[u8], forced: Forced) -> io::Result<BlobId> {
+        match forced {
+            Forced::Each => self.store.put_blob(bytes),
+            Forced::Later => self.store.keep_blob(bytes),
+        }
+    }
+
+    pub(super) fn saved(&self, blob: &BlobId) -> Result<Vec<u8>, String> {
         let bytes = self
             .store
             .blob(blob)
@@ -219,81 +292,39 @@ impl Files {
             false => Err("was left as it is: its saved content is damaged".to_owned()),
         }
     }
-
-    /// Whether the file holds what a kill left in the middle of our writing it in place: nobody else's bytes.
-    fn is_half(&self, change: &Change, found: Option<&[u8]>) -> bool {
-        if !change.open {
-            return false;
-        }
-        let bytes = |version: &Version| version.blob.as_ref().and_then(|blob| self.store.sound_blob(blob));
-        let versions: Vec<&Version> = [&change.before].into_iter().chain(&change.left).rev().take(2).collect();
-        let [new, old] = versions.as_slice() else { return false };
-        match (found, bytes(old), bytes(new)) {
-            (Some(found), Some(old), Some(new)) => is_half_written(found, &old, &new),
-            _ => false,
-        }
-    }
 }
 
-fn failed(error: io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::Other => error.to_string(),
-        _ => format!("cannot be reached: {error}"),
-    }
+/// When what is saved is forced to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Forced {
+    Each,
+    /// All of it at once, by the caller.
+    Later,
 }
 
-/// Why what somebody made of a file cannot be merged: we left `left`, it holds `found` and was to become `wanted`.
-fn apart(left: Option<&[u8]>, found: Option<&[u8]>, wanted: Option<&[u8]>) -> String {
-    let text = match (left, found, wanted) {
-        (_, None, _) => "was deleted since: restore it, then try again",
-        (None, _, _) => "was created since: move it away, then try again",
-        (_, _, None) => "was changed since, and removing it would lose that change",
-        (Some(left), Some(found), Some(wanted)) if [left, found, wanted].iter().any(|bytes| bytes.contains(&0)) => {
-            "was changed since; binary files cannot be merged"
-        }
-        (Some(left), Some(found), Some(wanted)) => {
-            let at = meeting(left, found, wanted).map(|lines| format!(" at {lines}")).unwrap_or_default();
-            return format!(
-                "was changed since{at}, on or right next to what the agent changed; revert that first, then try again"
-            );
-        }
-    };
-    text.to_owned()
-}
-
-/// Whether a file still holds what it was to lose.
-pub(super) fn in_effect(file: &Replaced) -> bool {
-    version_of(&file.path).is_ok_and(|(found, _)| found.blob == file.from.blob)
-}
-
-fn is_absent(error: &io::Error) -> bool {
+pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What a file holds now, and the bytes themselves. Anything but a regular file, or none, is an error, and so is a link in
-/// its path.
-fn version_of(path: &Path) -> io::Result<(Version, Option<Vec<u8>>)> {
-    links::still(path).map_err(|error| io::Error::other(format!("was left as it is: {error}")))?;
+/// What a file holds now; nothing if there is none.
+fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    links::still(path)?;
     let meta = match fs::symlink_metadata(path) {
-        Err(error) if is_absent(&error) => return Ok((Version { blob: None, mode: None }, None)),
+        Err(error) if is_absent(&error) => return Ok(None),
         meta => meta?,
     };
-    if !meta.is_file() {
-        return Err(io::Error::other("is no longer a regular file"));
+    match meta.is_file() && meta.len() <= LARGEST {
+        true => fs::read(path).map(Some),
+        false => Err(io::Error::other("is not a regular file, or too large")),
     }
-    if meta.len() > LARGEST {
-        return Err(io::Error::other("is too large"));
-    }
-    let bytes = fs::read(path)?;
-    Ok((Version { blob: Some(BlobId(sha256_hex(&bytes))), mode: mode_of(&meta) }, Some(bytes)))
 }
 
 #[cfg(unix)]
-fn mode_of(meta: &fs::Metadata) -> Option<u32> {
+pub(super) fn mode_of(meta: &fs::Metadata) -> Option<u32> {
     Some(std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o7777)
 }
 
 #[cfg(not(unix))]
-fn mode_of(_meta: &fs::Metadata) -> Option<u32> {
+pub(super) fn mode_of(_meta: &fs::Metadata) -> Option<u32> {
     None
 }

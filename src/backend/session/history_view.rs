@@ -232,6 +232,7 @@ impl Screen {
             | EntryKind::FileTouched { .. }
             | EntryKind::FilesKnown { .. }
             | EntryKind::CommandRan { .. }
+            | EntryKind::CommandChanged { .. }
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }
             | EntryKind::ModelChanged { .. }

@@ -27,7 +27,7 @@ use crate::stdx::hash::sha256_hex;
 pub(super) const FILE: &str = "index.bin";
 
 /// Version of the format, and of what is folded into it.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// Lines from which on the index pays.
 const WORTH: usize = if cfg!(test) { 8 } else { 1_000 };
@@ -151,7 +151,12 @@ mod tests {
         for kind in [
             EntryKind::Message { message: Arc::new(Message::prompt(prompt)) },
             EntryKind::TurnStarted,
-            EntryKind::CommandRan { call: crate::message::CallId::nth(session.next_call()), command: "ls".into() },
+            EntryKind::CommandRan {
+                call: crate::message::CallId::nth(session.next_call()),
+                command: "ls".into(),
+                record: None,
+                agent: None,
+            },
             EntryKind::Message { message: Arc::new(Message { usage: Some(usage), ..Message::reply(vec![]) }) },
             EntryKind::TurnEnded { end: "done".into(), usage },
         ] {

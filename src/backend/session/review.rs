@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::entry::{Seq, Version};
+use super::entry::Seq;
 use super::merge::{hunks, lines};
 use crate::protocol::Span;
 
@@ -25,17 +25,6 @@ pub type Content = Option<Vec<u8>>;
 pub struct Sides {
     pub path: PathBuf,
     pub both: Result<(Content, Content), String>,
-}
-
-/// What a file would be without some changes.
-pub(super) struct Without {
-    /// What it is.
-    pub(super) from: Version,
-    pub(super) old: Option<Vec<u8>>,
-    pub(super) new: Option<Vec<u8>>,
-    pub(super) mode: Option<u32>,
-    /// What somebody else changed is in the new content.
-    pub(super) kept: bool,
 }
 
 /// The places where two contents differ. A file that comes or goes, or is not text, differs as a whole.

@@ -122,6 +122,7 @@ impl Session {
         if !session.read_only() {
             session.notices.extend(session.folds.files.remove_leftovers());
             session.notices.extend(session.folds.files.half_written());
+            session.adopt()?;
         }
         Ok(session)
     }

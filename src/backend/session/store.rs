@@ -68,6 +68,16 @@ impl Store {
         Ok(id)
     }
 
+    /// Forces everything that was kept to disk.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn force(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        rustix::fs::syncfs(File::open(&self.dir)?)?;
+        Ok(())
+    }
+
     /// A blob's bytes, if they are there and are what their name says.
     pub fn sound_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
         self.blob(id).ok().filter(|bytes| sha256_hex(bytes) == id.0)

@@ -431,7 +431,12 @@ fn a_turn_that_was_compacted_leaves_its_place_alone() {
             message(Message::prompt(format!("prompt {turn} {}", "x".repeat(300)))),
             EntryKind::TurnStarted,
             message(Message::reply(vec![call(turn)])),
-            EntryKind::CommandRan { call: CallId::nth(turn), command: format!("echo {turn} {}", "y".repeat(300)) },
+            EntryKind::CommandRan {
+                call: CallId::nth(turn),
+                command: format!("echo {turn} {}", "y".repeat(300)),
+                record: None,
+                agent: None,
+            },
             message(Message::tool_results(vec![result(turn)])),
             message(Message { usage: Some(usage), ..Message::reply(vec![Block::text("done ".repeat(60))]) }),
             EntryKind::TurnEnded { end: "done".into(), usage },

@@ -1,25 +1,33 @@
 //! Undoes and redoes file changes, without git: contents are blobs next to the log.
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::changes::{AGAIN, Plan, Step};
 use super::entry::{EntryKind, Restore, Seq, not_undone};
 use super::error::Error;
-use super::files::{Ready, in_effect};
-use super::review::{Changed, Sides, take_back};
+use super::files::{Files, Forced, Ready};
+use super::recorded::{self, Finished};
+use super::restoring::Put;
+use super::review::{Changed, Content, Sides, take_back};
 use super::session::Session;
+use super::without::{Held, Source, Without};
 use crate::message::BlobId;
 use crate::protocol::{RewindWhat, Span, Verdict};
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::links;
-use crate::stdx::replace::{self, Expected, Replacement};
+use crate::stdx::replace;
 
 /// Most commands that are named if there is nothing to undo.
 const MOST_COMMANDS: usize = 10;
 
 /// In the place of a command that cannot be read anymore.
 const LOST: &str = "(a command that the log no longer has)";
+
+/// From so many files on, what is saved of them is forced to disk together.
+const FORCED: usize = 16;
+
+/// Most files of a turn that are reviewed one by one.
+const REVIEWED: usize = 300;
 
 /// Most characters of a prompt that names its turn.
 const NAMED: usize = 50;
@@ -92,7 +100,7 @@ impl Session {
     /// What the log says; the change must not continue then.
     pub fn will_change(&mut self, path: &Path, blob: BlobId, temporary: PathBuf) -> Result<(), Error> {
         if let Some(change) = self.files().changes.current(path) {
-            let (path, mode) = (path.to_owned(), change.after().mode);
+            let (path, mode) = (path.to_owned(), change.after().mode());
             self.append(EntryKind::FileAfter { path, blob: Some(blob), mode, temporary: Some(temporary) })?;
         }
         self.sync()
@@ -118,13 +126,47 @@ impl Session {
         }
     }
 
+    /// Notes what a recorded command changed, once it has ended.
+    ///
+    /// # Errors
+    /// What the log says.
+    pub fn command_ended(&mut self, record: &str, finished: &Finished) -> Result<(), Error> {
+        let files = finished.files() as u64;
+        if files == 0 && finished.missed.is_empty() {
+            return Ok(());
+        }
+        let (record, missed) = (record.to_owned(), finished.missed.clone());
+        self.append(EntryKind::CommandChanged { record, files, missed }).map(drop)
+    }
+
+    /// Adopts the records of commands that were running when the program was killed: what they changed can be undone.
+    pub(super) fn adopt(&mut self) -> Result<(), Error> {
+        for record in self.files().changes.running() {
+            let folder = recorded::folder(self.store(), &record);
+            let finished = match folder.exists() {
+                true => recorded::finish(self.store(), &record),
+                // It changed nothing, or was not recorded: nobody knows.
+                false => Ok(Finished::default()),
+            };
+            let finished = finished.unwrap_or_else(|error| Finished::unseen(format!("its record is damaged: {error}")));
+            self.command_ended(&record, &finished)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest records of commands when all of them take more than `most` bytes; says how many.
+    pub fn retain_records(&self, most: u64) -> usize {
+        recorded::retain(self.store(), &self.files().changes.records(), most).unwrap_or_default()
+    }
+
     /// Takes the file changes of the last turn back that made some; again, those of the turn before. Files that the last
     /// undo did not get to, or refused, come first.
     ///
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
-        let plan = self.files().changes.unfinished(false, in_effect).or_else(|| self.files().changes.undo());
+        let files = self.files();
+        let plan = files.changes.unfinished(false, |file| files.in_effect(file)).or_else(|| files.undo());
         self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
     }
 
@@ -133,7 +175,8 @@ impl Session {
     /// # Errors
     /// `Nothing` if nothing was undone, or a new change came after; otherwise what the log says.
     pub fn redo(&mut self) -> Result<Restored, Error> {
-        let plan = self.files().changes.unfinished(true, in_effect).or_else(|| self.files().changes.redo());
+        let files = self.files();
+        let plan = files.changes.unfinished(true, |file| files.in_effect(file)).or_else(|| files.changes.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
     }
 
@@ -145,7 +188,7 @@ impl Session {
         if self.read_only() {
             return Err(Error::ReadOnly);
         }
-        let plan = self.files().changes.rewind(0);
+        let plan = self.files().rewind(0);
         if plan.steps.is_empty() {
             return Err(Error::Nothing("undo"));
         }
@@ -154,7 +197,7 @@ impl Session {
 
     /// The last commands that ran where there is nothing left to undo.
     pub fn commands_left(&self) -> Vec<String> {
-        let commands = self.files().changes.rewind(0).commands;
+        let commands = self.files().rewind(0).commands;
         self.command_lines(&commands[commands.len().saturating_sub(MOST_COMMANDS)..])
     }
 
@@ -169,9 +212,7 @@ impl Session {
         }
         let files = match what {
             RewindWhat::Conversation => None,
-            RewindWhat::Code | RewindWhat::Both => {
-                Some(self.carry_out(Restore::Rewind, self.files().changes.rewind(to))?)
-            }
+            RewindWhat::Code | RewindWhat::Both => Some(self.carry_out(Restore::Rewind, self.files().rewind(to))?),
         };
         let conversation = what != RewindWhat::Code;
         if conversation {
@@ -184,13 +225,16 @@ impl Session {
     pub fn reviews(&self, most: usize) -> Vec<Changed> {
         let files = self.files();
         let scope = |turn: Option<Seq>, prompt: String| {
-            let sides = |step: &Step| match files.without(step) {
-                Ok(without) if without.new == without.old => None,
-                Ok(without) => Some(Sides { path: step.path.clone(), both: Ok((without.new, without.old)) }),
-                Err(why) => Some(Sides { path: step.path.clone(), both: Err(why) }),
-            };
-            let files = files.changes.back(turn).iter().filter_map(sides).collect();
-            Changed { turn, prompt, files }
+            let steps = files.back(turn);
+            let more = steps.len().saturating_sub(REVIEWED);
+            let all = paths(&steps);
+            let mut sides: Vec<Sides> =
+                steps.iter().take(REVIEWED).filter_map(|step| sides_of(files, step, &all)).collect();
+            if more > 0 {
+                let both = Err("cannot be reviewed: there are too many; /undo restores them".to_owned());
+                sides.push(Sides { path: format!("{more} more files").into(), both });
+            }
+            Changed { turn, prompt, files: sides }
         };
         let turns = files.changes.turns().into_iter().rev();
         // What a review reverted is reviewed with everything only.
@@ -212,7 +256,7 @@ impl Session {
         }
         let how = Restore::Review;
         let mut done = Restored::nothing(how);
-        let steps = self.files().changes.back(turn);
+        let steps = self.files().back(turn);
         let mut ready = Vec::new();
         for verdict in verdicts {
             let spans: Vec<Span> = verdict.hunks.iter().filter(|hunk| hunk.revert).map(|hunk| hunk.span).collect();
@@ -221,16 +265,20 @@ impl Session {
             }
             let step = steps.iter().find(|step| step.path == verdict.path);
             let found = step.ok_or_else(|| "has nothing left to revert".to_owned());
-            let worked = found.and_then(|step| self.files().without(step)).and_then(|mut without| {
-                let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
-                let same = hash(&without.old) == verdict.now && hash(&without.new) == verdict.without;
-                let part = take_back(without.new.as_deref(), without.old.as_deref(), &spans).filter(|_| same);
-                without.new = part.ok_or("was changed during the review; open /diff again")?;
-                if without.new.is_some() && without.old.is_some() {
-                    without.mode = without.from.mode;
+            let worked = found.and_then(|step| self.files().without(step, &paths(&steps))).and_then(|mut without| {
+                let hash = |bytes: &Content| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
+                let (new, old) = contents(self.files(), &without)?;
+                let same = hash(&old) == verdict.now && hash(&new) == verdict.without;
+                let part = take_back(new.as_deref(), old.as_deref(), &spans).filter(|_| same);
+                let part = part.ok_or("was changed during the review; open /diff again")?;
+                if part.is_some() && old.is_some() {
+                    without.mode = without.from.mode();
+                }
+                if part != new {
+                    without.to = part.map_or(Held::Absent, |bytes| Held::File(Source::Merged(bytes)));
                 }
                 without.kept = false;
-                self.files().ready(&verdict.path, without)
+                self.files().ready(without, Forced::Each)
             });
             match worked {
                 Ok(one) => ready.extend(one),
@@ -250,8 +298,10 @@ impl Session {
         let turn = (how == Restore::Undo).then(|| self.first_line(plan.to)).flatten();
         let mut done = Restored { turn, ..Restored::nothing(how) };
         let (mut ready, mut refused) = (Vec::new(), Vec::new());
+        let forced = if plan.steps.len() > FORCED { Forced::Later } else { Forced::Each };
+        let all = paths(&plan.steps);
         for step in &plan.steps {
-            match self.files().prepare(step) {
+            match self.files().prepare(step, &all, forced) {
                 Ok(one) => ready.extend(one),
                 Err(reason) => {
                     done.refused.push(format!("{} {reason}", step.path.display()));
@@ -262,6 +312,9 @@ impl Session {
         done.unseen = self.command_lines(&plan.commands);
         if ready.is_empty() && !refused.is_empty() {
             return Ok(done);
+        }
+        if forced == Forced::Later {
+            self.files().store.force().map_err(|error| Error::write(self.store().dir(), error))?;
         }
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
         self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
@@ -277,12 +330,16 @@ impl Session {
     fn replace(&mut self, ready: Vec<Ready>, done: &mut Restored) -> Result<Vec<PathBuf>, Error> {
         self.sync()?;
         let (mut failed, mut settled) = (Vec::new(), Vec::new());
-        for Ready { file, replacement, old, new, kept } in ready {
-            let written = write_version(&replacement, old.as_deref(), new.as_deref(), file.to.mode);
+        let written = self.files().put(&ready);
+        for (Ready { file, kept, .. }, written) in ready.into_iter().zip(written) {
             settled.extend((!matches!(written, Err(replace::Error::Torn { .. }))).then(|| file.path.clone()));
             match written {
-                Ok(()) => {
-                    done.merged.extend(kept.then(|| file.path.clone()));
+                Ok(put) => {
+                    // Another name of a file of which nobody knows where it is.
+                    if file.path.starts_with(self.store().dir()) {
+                        continue;
+                    }
+                    done.merged.extend((kept || put == Put::Stays).then(|| file.path.clone()));
                     done.restored.push(file.path);
                 }
                 Err(error) => {
@@ -324,27 +381,49 @@ impl Session {
     }
 }
 
-fn write_version(
-    replacement: &Replacement,
-    old: Option<&[u8]>,
-    new: Option<&[u8]>,
-    mode: Option<u32>,
-) -> Result<(), replace::Error> {
-    let Some(new) = new else { return replacement.remove(old.unwrap_or_default()) };
-    if let Some(folder) = replacement.path().parent() {
-        links::still(replacement.path())?;
-        fs::create_dir_all(folder)?;
+fn paths(steps: &[Step]) -> HashSet<&Path> {
+    steps.iter().map(|step| step.path.as_path()).collect()
+}
+
+/// Both sides of what a step takes back; none where they do not differ, or are folders.
+fn sides_of(files: &Files, step: &Step, all: &HashSet<&Path>) -> Option<Sides> {
+    if step.path.starts_with(files.store.dir()) {
+        return None;
     }
-    replacement.write(new, old.map_or(Expected::Absent, Expected::Content), mode)
+    let both = match files.without(step, all) {
+        Ok(without) if without.to == without.now => return None,
+        Ok(without)
+            if [&without.to, &without.now].into_iter().all(|held| matches!(held, Held::Absent | Held::Folder)) =>
+        {
+            return None;
+        }
+        Ok(without) => contents(files, &without),
+        Err(why) => Err(why),
+    };
+    Some(Sides { path: step.path.clone(), both })
+}
+
+/// What a path would hold without the changes, and what it holds. Of a link it is the target.
+fn contents(files: &Files, without: &Without) -> Result<(Content, Content), String> {
+    let content = |held: &Held| match held {
+        Held::Absent | Held::Folder => Ok(None),
+        Held::File(source) => files.bytes(&without.path, source).map(Some),
+        Held::Link(target) => Ok(Some(target.as_os_str().as_encoded_bytes().to_vec())),
+        Held::Special => Err("is not a regular file".to_owned()),
+    };
+    Ok((content(&without.to)?, content(&without.now)?))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::Arc;
     use std::time::SystemTime;
 
     use super::*;
     use crate::message::{CallId, Message};
+    use crate::stdx::links;
+    use crate::stdx::replace::{Expected, Replacement};
 
     /// A session in a folder of its own.
     struct Fixture {
@@ -401,7 +480,8 @@ mod tests {
         }
 
         fn command(&mut self, command: &str) {
-            let kind = EntryKind::CommandRan { call: CallId::nth(1), command: command.into() };
+            let (call, command, record, agent) = (CallId::nth(1), command.into(), None, None);
+            let kind = EntryKind::CommandRan { call, command, record, agent };
             self.session.append(kind).unwrap();
         }
 
@@ -418,7 +498,7 @@ mod tests {
             // The same after a resume.
             let home = self.temp.path().join("home");
             let read = Session::open_read_only(&home, self.session.id(), SystemTime::now).unwrap();
-            assert_eq!(read.files().changes.undo(), self.session.files().changes.undo());
+            assert_eq!(read.files().undo(), self.session.files().undo());
             assert_eq!(read.files().changes.redo(), self.session.files().changes.redo());
         }
 
@@ -581,7 +661,7 @@ mod tests {
 
     /// Files whose changes stand.
     fn standing(it: &Fixture) -> Vec<String> {
-        let firsts = it.session.files().changes.firsts().into_iter();
+        let firsts = it.session.files().changes.firsts(&|_| Vec::new()).into_iter();
         let mut names: Vec<String> =
             firsts.map(|(path, _)| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -702,8 +782,7 @@ mod tests {
         let done = it.session.undo().unwrap();
         assert!(done.refused[0].contains("could not be written"), "{:?}", done.refused);
         it.check(done, &["b"], &["a"], &[], &[]);
-        let left: Vec<PathBuf> =
-            it.session.files().changes.undo().unwrap().steps.into_iter().map(|step| step.path).collect();
+        let left: Vec<PathBuf> = it.session.files().undo().unwrap().steps.into_iter().map(|step| step.path).collect();
         assert_eq!(left, [it.path("d/a")]);
         fs::remove_file(it.path("d")).unwrap();
         let done = it.session.undo().unwrap();

@@ -90,7 +90,8 @@ impl Permitted {
         match access {
             Access::Write { path } => Some(Note::Before(permit.target().unwrap_or(path).to_owned())),
             Access::Shell { command, .. } if !permit.reads() => {
-                Some(Note::Command { call: call.id.clone(), command: command.to_string() })
+                let (call, command) = (call.id.clone(), command.to_string());
+                Some(Note::Command { call, command, record: None, agent: None })
             }
             _ => None,
         }

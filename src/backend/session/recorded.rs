@@ -1,0 +1,531 @@
+//! What recorded commands changed: their manifests, closed with what each path holds once the command has ended.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::changes::{Change, Ran};
+use super::entry::{Content, Replaced, Version};
+use super::store::Store;
+use super::without::first_link;
+use crate::sandbox::record::{LIVE, MANIFEST, Manifest, Stamp, Touched};
+use crate::sandbox::{Before, Saved};
+use crate::stdx::{path_text, sparse};
+
+/// Folder of the records in that of a session.
+const FOLDER: &str = "commands";
+/// What a command changed, path by path.
+const CHANGES: &str = "changes.jsonl";
+/// What it had left there, saved when it was undone.
+const CONTENTS: &str = "contents.jsonl";
+
+/// Stamps of files that undo wrote: the same content under another stamp.
+const RESTORED: &str = "restored.jsonl";
+
+/// Largest file whose content after a command is kept, so that later changes of others can be merged, in bytes; and most
+/// bytes of one command.
+const AFTER: u64 = 256 << 10;
+const AFTERS: u64 = 2 << 20;
+
+/// Coarsest clock of a file system that counts in nanoseconds, in nanoseconds: two changes within it may bear one time.
+const CLOCK: u64 = 20_000_000;
+
+/// Most files that are named.
+const NAMED: usize = 5;
+/// Most things that are said to be missing.
+const MISSED: usize = 5;
+
+/// Records are kept up to this size; then the oldest go.
+pub const MOST_BYTES: u64 = 2 << 30;
+
+/// One line of what a command changed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Row {
+    #[serde(with = "path_text")]
+    path: PathBuf,
+    before: Version,
+    after: Version,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Later {
+    #[serde(with = "path_text")]
+    path: PathBuf,
+    content: Content,
+}
+
+/// A file that undo wrote with a content that it once had.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Again {
+    #[serde(with = "path_text")]
+    path: PathBuf,
+    was: Stamp,
+    is: Stamp,
+}
+
+/// What a recorded command did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finished {
+    pub created: Vec<PathBuf>,
+    pub changed: Vec<PathBuf>,
+    pub deleted: Vec<PathBuf>,
+    /// What undo cannot restore, for people.
+    pub missed: Vec<String>,
+}
+
+impl Finished {
+    pub fn files(&self) -> usize {
+        self.created.len() + self.changed.len() + self.deleted.len()
+    }
+
+    /// Of something that was not recorded at all.
+    pub fn unseen(why: impl Into<String>) -> Finished {
+        Finished { missed: vec![why.into()], ..Finished::default() }
+    }
+
+    /// One line for the model and the user; none where nothing changed. `name` makes a path short.
+    pub fn line(&self, name: impl Fn(&Path) -> String) -> Option<String> {
+        let part = |verb: &str, paths: &[PathBuf]| {
+            let named: Vec<String> = paths.iter().take(NAMED).map(|path| name(path)).collect();
+            let more = match paths.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            (!paths.is_empty()).then(|| format!("{verb} {}{more}", named.join(", ")))
+        };
+        let parts = [part("created", &self.created), part("changed", &self.changed), part("deleted", &self.deleted)];
+        let mut line = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        if !self.missed.is_empty() {
+            let missed: Vec<&str> = self.missed.iter().take(MISSED).map(String::as_str).collect();
+            line.push_str(if line.is_empty() { "undo cannot restore: " } else { "; undo cannot restore: " });
+            line.push_str(&missed.join("; "));
+        }
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+/// Where a command's record is.
+pub fn folder(store: &Store, record: &str) -> PathBuf {
+    store.dir().join(FOLDER).join(record)
+}
+
+/// Closes the record of a command that has ended: keeps what changed, and how the command left it. Can be done again after a
+/// kill.
+///
+/// # Errors
+/// What the file system says.
+pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
+    let folder = folder(store, record);
+    // As the supervisor names it.
+    let folder = folder.canonicalize().unwrap_or(folder);
+    let manifest = Manifest::read(&folder)?;
+    if !manifest.began {
+        return match rows(&folder) {
+            Ok(rows) => Ok(told(&rows, Vec::new())),
+            Err(_) => Ok(Finished::unseen("what it changed was not recorded")),
+        };
+    }
+    let mut closing = Closing {
+        store,
+        folder: &folder,
+        record,
+        rows: Vec::new(),
+        missed: manifest.missed,
+        room: AFTERS,
+        elsewhere: HashMap::new(),
+        again: Vec::new(),
+    };
+    let (live, named): (Vec<&Touched>, Vec<&Touched>) =
+        manifest.touched.iter().partition(|touched| touched.path.starts_with(closing.folder));
+    for touched in named {
+        closing.close(touched)?;
+    }
+    for touched in live.into_iter().filter(|touched| touched.path.exists()) {
+        closing.close_live(touched)?;
+    }
+    let Closing { rows, missed, again, .. } = closing;
+    write_again(store, &again)?;
+    let finished = told(&rows, missed);
+    if rows.is_empty() {
+        fs::remove_dir_all(&folder)?;
+        return Ok(finished);
+    }
+    let live = rows.iter().filter(|row| row.path.starts_with(&folder)).filter_map(|row| row.path.file_name()?.to_str());
+    let kept: HashSet<&str> = rows.iter().filter_map(|row| own(&row.before, record)).chain(live).collect();
+    for entry in fs::read_dir(&folder)?.flatten() {
+        let name = entry.file_name();
+        if name != MANIFEST && !name.to_str().is_some_and(|name| kept.contains(name)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+    {
+        let mut writer = BufWriter::new(file.as_file_mut());
+        for row in &rows {
+            serde_json::to_writer(&mut writer, row)?;
+            writer.write_all(b"\n")?;
+        }
+        writer.flush()?;
+    }
+    file.persist(folder.join(CHANGES)).map_err(|error| error.error)?;
+    fs::remove_file(folder.join(MANIFEST))?;
+    Ok(finished)
+}
+
+/// A record while it is closed.
+struct Closing<'a> {
+    store: &'a Store,
+    folder: &'a Path,
+    record: &'a str,
+    rows: Vec<Row>,
+    missed: Vec<String>,
+    /// Bytes that may still be saved of what files hold now.
+    room: u64,
+    elsewhere: HashMap<PathBuf, bool>,
+    /// Files with the same content under another stamp.
+    again: Vec<Again>,
+}
+
+impl Closing<'_> {
+    fn close(&mut self, touched: &Touched) -> io::Result<()> {
+        let path = &touched.path;
+        let meta = match fs::symlink_metadata(path) {
+            _ if self.is_elsewhere(path) => None,
+            Ok(meta) => Some(meta),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
+            Err(error) => {
+                self.missed.push(format!("{}: {error}", path.display()));
+                return Ok(());
+            }
+        };
+        let after = match &meta {
+            None => Version::Absent,
+            Some(meta) => seen(path, meta)?,
+        };
+        let mut before = self.before(touched);
+        if let (Some(was), Some(meta)) = (touched.stamp, &meta) {
+            let is = Stamp::of(meta);
+            if (was.uid, was.gid) != (is.uid, is.gid) && was.ino == is.ino {
+                self.missed.push(format!("the owner of {}", path.display()));
+            }
+        }
+        let same = match (&before, &after) {
+            // Whoever would have changed it was not let do so before it was saved.
+            (Version::File { content: Content::Untouched, .. }, Version::File { .. }) => true,
+            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
+                let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;
+                was.same_content(is) && (settled || touched.saved().is_none())
+                    || was.size == is.size && self.same_bytes(touched, path)?
+            }
+            (Version::Special, Version::Special) => true,
+            (Version::Folder { .. }, Version::Folder { .. }) => true,
+            (before, after) => before == after,
+        };
+        if let (true, Some(was), Version::File { stamp: Some(is), .. }) = (same, touched.stamp, &after)
+            && !was.same_content(is)
+        {
+            self.again.push(Again { path: path.clone(), was, is: *is });
+        }
+        if same && before.mode() == after.mode() {
+            return Ok(());
+        }
+        let mut after = after;
+        if let (true, Version::File { content, .. }, Version::File { content: left, .. }) =
+            (same, &mut before, &mut after)
+        {
+            (*content, *left) = (Content::Untouched, Content::Untouched);
+        } else if let Version::File { content: Content::Lost(why), .. } = &before {
+            self.missed.push(format!("{}: {why}", path.display()));
+        } else if before == Version::Special {
+            self.missed.push(format!("{}: it was not a regular file", path.display()));
+        }
+        if let Some(name) = own(&before, self.record) {
+            self.part(&self.folder.join(name))?;
+        }
+        self.keep_after(path, &mut after);
+        self.rows.push(Row { path: path.clone(), before, after });
+        Ok(())
+    }
+
+    /// A file that is kept itself because it had other names. It is a change of its own where it still has one, and no path
+    /// that is to be restored leads to it.
+    fn close_live(&mut self, touched: &Touched) -> io::Result<()> {
+        let stamp = Stamp::of(&fs::symlink_metadata(&touched.path)?);
+        let named = self.rows.iter().any(|row| match (&row.before, &row.after) {
+            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
+                (was.dev, was.ino) == (is.dev, is.ino) && (is.dev, is.ino) == (stamp.dev, stamp.ino)
+            }
+            _ => false,
+        });
+        if named || links(&touched.path)? < 2 { Ok(()) } else { self.close(touched) }
+    }
+
+    /// Whether a folder above a path is a link now: through it something else is seen.
+    fn is_elsewhere(&mut self, path: &Path) -> bool {
+        let Some(folder) = path.parent() else { return false };
+        *self.elsewhere.entry(folder.to_owned()).or_insert_with(|| first_link(folder).is_some())
+    }
+
+    fn before(&self, touched: &Touched) -> Version {
+        match &touched.before {
+            Before::Absent => Version::Absent,
+            Before::Link { target } => Version::Link { target: target.clone() },
+            Before::Folder { mode } => Version::Folder { mode: Some(*mode) },
+            Before::Special => Version::Special,
+            Before::File { mode, saved, .. } => {
+                let content = match saved {
+                    Saved::As(name) => Content::Kept(format!("{FOLDER}/{}/{name}", self.record)),
+                    Saved::Untouched => Content::Untouched,
+                    Saved::Lost(why) => Content::Lost(why.clone()),
+                };
+                Version::File { content, mode: Some(*mode), stamp: touched.stamp }
+            }
+        }
+    }
+
+    fn same_bytes(&self, touched: &Touched, path: &Path) -> io::Result<bool> {
+        let Some(name) = touched.saved() else { return Ok(false) };
+        same_files(&self.folder.join(name), path)
+    }
+
+    /// A file that is still somewhere else under another name is copied, so that nobody who writes to that changes what is
+    /// kept here. What is too large to be copied is compared when it is needed.
+    fn part(&self, kept: &Path) -> io::Result<()> {
+        if links(kept)? < 2 {
+            return Ok(());
+        }
+        let Ok(from) = File::open(kept) else { return Ok(()) };
+        let to = tempfile::NamedTempFile::new_in(self.folder)?;
+        sparse::copy(&from, to.as_file())?;
+        to.persist(kept).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Saves what a small file holds now.
+    fn keep_after(&mut self, path: &Path, after: &mut Version) {
+        if let Version::File { content: content @ Content::Unsaved, stamp: Some(stamp), .. } = after
+            && stamp.size <= AFTER.min(self.room)
+            && let Ok(bytes) = fs::read(path)
+            && let Ok(blob) = self.store.keep_blob(&bytes)
+        {
+            self.room -= stamp.size;
+            *content = Content::Blob(blob);
+        }
+    }
+}
+
+/// How many names a file has.
+pub(super) fn links(path: &Path) -> io::Result<u64> {
+    let meta = fs::symlink_metadata(path)?;
+    #[cfg(unix)]
+    return Ok(std::os::unix::fs::MetadataExt::nlink(&meta));
+    #[cfg(not(unix))]
+    return Ok(u64::from(meta.is_file()));
+}
+
+/// What is at a path, from the outside.
+pub(super) fn seen(path: &Path, meta: &fs::Metadata) -> io::Result<Version> {
+    let mode = super::files::mode_of(meta);
+    Ok(match meta.file_type() {
+        kind if kind.is_file() => Version::File { content: Content::Unsaved, mode, stamp: Some(Stamp::of(meta)) },
+        kind if kind.is_dir() => Version::Folder { mode },
+        kind if kind.is_symlink() => Version::Link { target: fs::read_link(path)? },
+        _ => Version::Special,
+    })
+}
+
+/// The name of a file that this record keeps.
+fn own<'a>(version: &'a Version, record: &str) -> Option<&'a str> {
+    match version {
+        Version::File { content: Content::Kept(name), .. } => {
+            name.strip_prefix(FOLDER)?.strip_prefix('/')?.strip_prefix(record)?.strip_prefix('/')
+        }
+        _ => None,
+    }
+}
+
+fn told(rows: &[Row], mut missed: Vec<String>) -> Finished {
+    let mut finished = Finished::default();
+    // Other names of files are not known.
+    for Row { path, before, after } in rows.iter().filter(|row| row.path.extension() != Some(LIVE[1..].as_ref())) {
+        match (before, after) {
+            (Version::Folder { .. }, Version::Folder { .. }) => finished.changed.push(path.clone()),
+            // Of folders that come and go, what is in them says enough.
+            (Version::Absent, Version::Folder { .. }) | (Version::Folder { .. }, Version::Absent) => {}
+            (Version::Absent, _) => finished.created.push(path.clone()),
+            (_, Version::Absent) => finished.deleted.push(path.clone()),
+            _ => finished.changed.push(path.clone()),
+        }
+    }
+    if finished.files() == 0 {
+        // Empty folders.
+        let of = |gone: bool| {
+            let chosen = rows.iter().filter(move |row| (row.after == Version::Absent) == gone);
+            chosen.map(|row| row.path.clone()).collect::<Vec<_>>()
+        };
+        (finished.created, finished.deleted) = (of(false), of(true));
+    }
+    missed.dedup();
+    finished.missed = missed;
+    finished
+}
+
+fn rows(folder: &Path) -> io::Result<Vec<Row>> {
+    let path = folder.join(CHANGES);
+    fs::metadata(&path)?;
+    Ok(lines(&path, |row| row))
+}
+
+/// Reads records, one after the other.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    store: &'a Store,
+    /// By path.
+    restored: OnceCell<HashMap<PathBuf, Vec<Again>>>,
+}
+
+impl Reader<'_> {
+    pub(super) fn new(store: &Store) -> Reader<'_> {
+        Reader { store, restored: OnceCell::new() }
+    }
+
+    /// What a command changed, as far as it counts; nothing where its record is gone.
+    pub(super) fn read(&self, ran: &Ran) -> Vec<Change> {
+        let folder = folder(self.store, &ran.record);
+        let later: HashMap<PathBuf, Content> = lines(&folder.join(CONTENTS), |Later { path, content }| (path, content));
+        let change = |row: Row| {
+            let Row { path, before, mut after } = row;
+            if let (Version::File { content: content @ Content::Unsaved, .. }, Some(saved)) =
+                (&mut after, later.get(&path))
+            {
+                *content = saved.clone();
+            }
+            let mut left = self.again(&path, &after);
+            left.push(after);
+            Change { record: Some(ran.record.clone()), ..Change::new(path, before, left, false) }
+        };
+        let rows = rows(&folder).unwrap_or_default();
+        rows.into_iter().filter(|row| ran.counts(&row.path)).map(change).collect()
+    }
+
+    /// The same file as undo wrote it again.
+    fn again(&self, path: &Path, version: &Version) -> Vec<Version> {
+        let Version::File { content, mode, stamp: Some(stamp) } = version else { return Vec::new() };
+        let restored = self.restored.get_or_init(|| {
+            let mut restored: HashMap<PathBuf, Vec<Again>> = HashMap::new();
+            let all: Vec<Again> = lines(&self.store.dir().join(RESTORED), |again| again);
+            all.into_iter().for_each(|again| restored.entry(again.path.clone()).or_default().push(again));
+            restored
+        });
+        let mut stamps = vec![*stamp];
+        // Each line speaks of stamps that lines before it may have brought.
+        for Again { was, is, .. } in restored.get(path).into_iter().flatten() {
+            if stamps.iter().any(|stamp| stamp.same_content(was)) {
+                stamps.push(*is);
+            }
+        }
+        let version = |stamp: Stamp| Version::File { content: content.clone(), mode: *mode, stamp: Some(stamp) };
+        stamps.into_iter().skip(1).map(version).collect()
+    }
+}
+
+/// The lines of a file that can be read.
+fn lines<T: DeserializeOwned, U, L: FromIterator<U>>(path: &Path, map: impl Fn(T) -> U) -> L {
+    let file = File::open(path).ok().map(BufReader::new);
+    let lines = file.into_iter().flat_map(|file| file.split(b'\n').map_while(Result::ok));
+    lines.filter_map(|line| serde_json::from_slice(&line).ok()).map(map).collect()
+}
+
+/// Notes the stamps of files that were written with a content that they once had.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn note_restored<'a>(store: &Store, files: impl Iterator<Item = &'a Replaced>) -> io::Result<()> {
+    let again = |file: &Replaced| {
+        let Version::File { content: Content::Blob(_) | Content::Kept(_), stamp: Some(was), .. } = &file.to else {
+            return None;
+        };
+        let is = Stamp::of(&fs::symlink_metadata(&file.path).ok()?);
+        Some(Again { path: file.path.clone(), was: *was, is })
+    };
+    write_again(store, &files.filter_map(again).collect::<Vec<_>>())
+}
+
+fn write_again(store: &Store, again: &[Again]) -> io::Result<()> {
+    if again.is_empty() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    for again in again {
+        serde_json::to_writer(&mut bytes, again)?;
+        bytes.push(b'\n');
+    }
+    let path = store.dir().join(RESTORED);
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(&bytes)
+}
+
+/// Notes where the content is that a command left, now that it is saved.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn note(store: &Store, record: &str, path: &Path, content: &Content) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&Later { path: path.to_owned(), content: content.clone() })?;
+    line.push(b'\n');
+    OpenOptions::new().append(true).create(true).open(folder(store, record).join(CONTENTS))?.write_all(&line)
+}
+
+/// Whether two files hold the same.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn same_files(one: &Path, other: &Path) -> io::Result<bool> {
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        let count = one.read(&mut left)?;
+        if count == 0 {
+            return Ok(true);
+        }
+        match other.read_exact(&mut right[..count]) {
+            Ok(()) if left[..count] == right[..count] => {}
+            Ok(()) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Removes the oldest records until the rest takes no more than `most` bytes; the last one stays. Returns how many went.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn retain(store: &Store, records: &[String], most: u64) -> io::Result<usize> {
+    let size = |record: &String| {
+        let files = fs::read_dir(folder(store, record)).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|meta| sparse::allocated(&meta)).sum::<u64>()
+    };
+    let sizes: Vec<u64> = records.iter().map(size).collect();
+    let (mut total, mut gone) = (sizes.iter().sum::<u64>(), 0);
+    for (record, size) in records.iter().zip(sizes).take(records.len().saturating_sub(1)) {
+        if total <= most {
+            break;
+        }
+        if size > 0 {
+            fs::remove_dir_all(folder(store, record))?;
+            (total, gone) = (total - size, gone + 1);
+        }
+    }
+    Ok(gone)
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;

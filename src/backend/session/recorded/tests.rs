@@ -1,0 +1,602 @@
+//! Real commands under the filter, and the undo of everything that they did.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::*;
+use crate::message::{CallId, Message};
+use crate::protocol::RewindWhat;
+use crate::sandbox::Record;
+use crate::sandbox::record::{Joining, Recording};
+use crate::session::entry::{EntryKind, Seq};
+use crate::session::{Restored, Session};
+use crate::stdx::hash::sha256_hex;
+
+/// Kinds, modes, contents and targets of everything below a folder.
+type Tree = BTreeMap<PathBuf, String>;
+
+struct Fixture {
+    temp: tempfile::TempDir,
+    session: Session,
+    largest: u64,
+    runs: usize,
+}
+
+impl Fixture {
+    /// A session in a tree that a script makes.
+    fn new(script: &str) -> Fixture {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap().join("tree");
+        fs::create_dir(&root).unwrap();
+        let session = Session::create(&temp.path().join("home"), &root, "1", SystemTime::now);
+        let fixture = Fixture { temp, session, largest: 64 << 20, runs: 0 };
+        fixture.by_hand(script);
+        fixture
+    }
+
+    fn root(&self) -> PathBuf {
+        self.temp.path().canonicalize().unwrap().join("tree")
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("bash");
+        let name = "cocode";
+        command.args(["--norc", "--noprofile", "-c", script]).current_dir(self.root()).stdin(Stdio::null());
+        command.env("HOME", self.temp.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+        for who in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
+            command.env(who, name);
+        }
+        command
+    }
+
+    /// What somebody else does: nobody records it.
+    fn by_hand(&self, script: &str) {
+        let output = self.shell(script).output().unwrap();
+        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn turn(&mut self) -> Seq {
+        self.session.append(EntryKind::TurnStarted).unwrap();
+        self.session.append(EntryKind::Message { message: Arc::new(Message::prompt("go")) }).unwrap()
+    }
+
+    /// Starts a command under the filter, and kills it once its manifest has so many bytes. Its end is waited for by what is
+    /// returned.
+    fn start(&mut self, script: &str, kill_after: Option<u64>) -> (String, std::thread::JoinHandle<String>) {
+        self.runs += 1;
+        let record = format!("r{}", self.runs);
+        let call = CallId::nth(self.runs as u64);
+        let command = script.chars().take(40).collect();
+        let entry = EntryKind::CommandRan { call, command, record: Some(record.clone()), agent: None };
+        self.session.append(entry).unwrap();
+        let recording = Recording::new(
+            Some(&Record {
+                store: folder(self.session.store(), &record),
+                largest: self.largest,
+                budget: 1 << 30,
+                skip: ["/proc", "/dev", "/tmp"].map(PathBuf::from).to_vec(),
+                within: vec![self.root()],
+            }),
+            Vec::new(),
+        )
+        .unwrap();
+        let mut command = self.shell(script);
+        // SAFETY: the recording outlives the start, and joining it allocates nothing.
+        let joining: Joining<'static> = unsafe { std::mem::transmute(recording.joining()) };
+        // SAFETY: as above.
+        unsafe {
+            command.pre_exec(move || {
+                joining.join();
+                Ok(())
+            })
+        };
+        let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let serving = recording.serve(|_| {}).unwrap();
+        let manifest = folder(self.session.store(), &record).join(MANIFEST);
+        let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        let running = std::thread::spawn(move || {
+            if let Some(bytes) = kill_after {
+                let written = || fs::metadata(&manifest).is_ok_and(|meta| meta.len() >= bytes);
+                while !written() && child.try_wait().unwrap().is_none() {
+                    std::thread::yield_now();
+                }
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let output = child.wait_with_output().unwrap();
+            serving.join().unwrap();
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        });
+        (record, running)
+    }
+
+    fn end(&mut self, record: &str) -> Finished {
+        let finished = finish(self.session.store(), record).unwrap();
+        self.session.command_ended(record, &finished).unwrap();
+        finished
+    }
+
+    /// What the agent runs.
+    fn run(&mut self, script: &str) -> Finished {
+        let (record, running) = self.start(script, None);
+        running.join().unwrap();
+        self.end(&record)
+    }
+
+    fn tree(&self) -> Tree {
+        let mut tree = Tree::new();
+        walk(&self.root(), &self.root(), &mut tree);
+        tree
+    }
+
+    fn undo(&mut self) -> Restored {
+        self.session.undo().unwrap()
+    }
+
+    /// Resumes the session as after a kill.
+    fn resume(&mut self) {
+        let (home, id) = (self.temp.path().join("home"), self.session.id().to_owned());
+        let other = Session::create(&self.temp.path().join("other"), self.temp.path(), "1", SystemTime::now);
+        drop(std::mem::replace(&mut self.session, other));
+        self.session = Session::open(&home, &id, SystemTime::now).unwrap();
+    }
+}
+
+fn walk(root: &Path, folder: &Path, tree: &mut Tree) {
+    let meta = fs::symlink_metadata(folder).unwrap();
+    let name = folder.strip_prefix(root).unwrap().to_owned();
+    let mode = meta.permissions().mode() & 0o7777;
+    let told = match meta.file_type() {
+        kind if kind.is_dir() => {
+            for entry in fs::read_dir(folder).unwrap() {
+                walk(root, &entry.unwrap().path(), tree);
+            }
+            format!("folder {mode:o}")
+        }
+        kind if kind.is_symlink() => format!("-> {}", fs::read_link(folder).unwrap().display()),
+        kind if kind.is_file() && meta.size() < 64 << 20 => match fs::read(folder) {
+            Ok(bytes) => format!("{mode:o} {} {}", meta.size(), &sha256_hex(&bytes)[..16]),
+            Err(error) => format!("{mode:o} {} {error}", meta.size()),
+        },
+        _ => format!("{mode:o} {}", meta.size()),
+    };
+    tree.insert(name, told);
+}
+
+fn same(found: &Tree, want: &Tree, what: &str) {
+    let differs = |one: &Tree, other: &Tree| {
+        let lines = one.iter().filter(|(path, told)| other.get(*path) != Some(told));
+        lines.map(|(path, told)| format!("{} {told}", path.display())).collect::<Vec<_>>()
+    };
+    let (more, less) = (differs(found, want), differs(want, found));
+    assert!(more.is_empty() && less.is_empty(), "{what}\nfound: {more:#?}\nwant: {less:#?}");
+}
+
+/// What one command did is undone, redone and undone again.
+fn check(before: &str, script: &str, changed: &[&str]) {
+    let mut it = Fixture::new(before);
+    let old = it.tree();
+    it.turn();
+    let finished = it.run(script);
+    let root = it.root();
+    let name = |path: &Path| path.strip_prefix(&root).unwrap_or(path).display().to_string();
+    let line = finished.line(name);
+    assert_eq!(line.iter().map(String::as_str).collect::<Vec<_>>(), changed, "{script}");
+    let new = it.tree();
+    for round in 0..2 {
+        let done = it.undo();
+        assert_eq!(done.refused, [""; 0], "{script}");
+        assert_eq!(done.unseen, [""; 0], "{script}");
+        same(&it.tree(), &old, &format!("undo {round} of {script}"));
+        let done = it.session.redo().unwrap();
+        assert_eq!(done.refused, [""; 0], "{script}");
+        same(&it.tree(), &new, &format!("redo {round} of {script}"));
+    }
+    it.resume();
+    it.undo();
+    same(&it.tree(), &old, &format!("undo after a resume of {script}"));
+}
+
+#[test]
+fn what_a_command_did_is_undone_and_redone() {
+    let some = "printf 'one\\ntwo\\n' > a; printf b > b; chmod 600 b; mkdir -p d/e; printf f > d/e/f; ln -s a l";
+    check(some, "echo three >> a", &["changed a"]);
+    check(some, "rm a; echo x > n", &["created n; deleted a"]);
+    check(some, "sed -i s/one/ONE/ a", &["changed a"]);
+    check(some, "mv a c; mv b a", &["created c; changed a; deleted b"]);
+    check(some, "rm -r d", &["deleted d/e/f"]);
+    check(some, "mv d g; echo x > g/e/f; echo y > g/h", &["created g/e/f, g/h; deleted d/e/f"]);
+    check(some, "rm a; mkdir a; echo x > a/b", &["created a/b; changed a"]);
+    check(some, "rm -r d; echo x > d", &["changed d; deleted d/e/f"]);
+    check(some, "ln -sf b l; chmod 755 a; chmod 700 d", &["changed l, a, d"]);
+    check(some, "rm l; cp a l", &["changed l"]);
+    check(some, "chmod 000 b", &["changed b"]);
+    check(some, "mkdir n; mkdir n/m", &["created n, n/m"]);
+    check(some, "rm d/e/f; chmod 500 d/e d", &["changed d/e, d; deleted d/e/f"]);
+    check(some, "mkdir -p x/y; echo z > x/y/z; chmod -R 500 x", &["created x/y/z"]);
+    check(some, "truncate -s 3G s; echo x > a", &["created s; changed a"]);
+    check(some, "ln a h; echo x > h", &["created h; changed a"]);
+    let linked = "echo 1 > a; ln a b; ln a c; ln a d";
+    check(linked, "echo 2 > a", &["changed a"]);
+    check(linked, "echo 2 > a; rm a", &["deleted a"]);
+    check(linked, "rm a; echo 2 > b; rm b", &["deleted a, b"]);
+    check(linked, "rm a; echo 2 > b; mv c e; echo 3 > a", &["created e; changed a, b; deleted c"]);
+    check(some, "tar cf t.tar d; rm -r d; tar xf t.tar; rm t.tar; echo x > a", &["changed a"]);
+    check("mkfifo p; echo a > a", "rm a; touch -d 2001-01-01 .", &["deleted a"]);
+}
+
+#[test]
+fn commands_that_change_nothing_leave_nothing() {
+    let mut it = Fixture::new("echo a > a; mkdir d");
+    it.turn();
+    for script in ["cat a", "grep -r a .", "echo x > t; rm t", "cp a a2; mv a2 a", "mkdir -p d; touch a; test -w a"] {
+        assert_eq!(it.run(script), Finished::default(), "{script}");
+    }
+    assert!(matches!(it.session.undo(), Err(crate::session::Error::Nothing("undo"))));
+    assert_eq!(fs::read_dir(it.session.store().dir().join(FOLDER)).unwrap().count(), 0);
+}
+
+#[test]
+fn what_somebody_else_did_since_is_merged_or_refused() {
+    let ten = "seq 10 > a; seq 10 > b; echo x > c; mkdir d";
+    let mut it = Fixture::new(ten);
+    it.turn();
+    it.run("sed -i s/3/three/ a; echo two > b; rm c; mkdir -p d/n; echo y > d/n/y; ln -s a l");
+    it.by_hand("sed -i s/9/nine/ a; echo mine > b; echo mine > c; echo mine > d/n/mine; ln -sf b l");
+    let done = it.undo();
+    assert_eq!(fs::read_to_string(it.path("a")).unwrap(), "1\n2\n3\n4\n5\n6\n7\n8\nnine\n10\n");
+    let mut refused: Vec<String> = done.refused.clone();
+    refused.sort();
+    let root = it.root().display().to_string();
+    let found: Vec<String> = refused.iter().map(|line| line.replace(&format!("{root}/"), "")).collect();
+    let apart =
+        "was changed since at line 1, on or right next to what the agent changed; revert that first, then try again";
+    assert_eq!(
+        found,
+        [
+            format!("b {apart}"),
+            "c was created since: move it away, then try again".to_owned(),
+            "l was changed since: revert that first, then try again".to_owned(),
+        ]
+    );
+    // What the command made is gone, what somebody put beside it is not, nor is the folder around that.
+    assert_eq!((it.path("d/n/y").exists(), it.path("d/n/mine").exists()), (false, true));
+    it.by_hand("echo two > b; rm c; ln -sf a l");
+    let done = it.undo();
+    assert_eq!(done.refused, [""; 0]);
+    it.by_hand("rm -r d/n; sed -i s/nine/9/ a");
+    same(&it.tree(), &Fixture::new(ten).tree(), "after the conflicts were resolved");
+}
+
+#[test]
+fn edits_and_commands_of_one_turn_are_one() {
+    let mut it = Fixture::new("echo a0 > a; echo b0 > b");
+    let old = it.tree();
+    let first = it.turn();
+    let path = it.path("a");
+    let edit = |it: &mut Fixture, text: &str| {
+        let path = it.path("a");
+        it.session.before_change(&path).unwrap();
+        let blob = it.session.store().keep_blob(text.as_bytes()).unwrap();
+        it.session.will_change(&path, blob, it.path("temporary")).unwrap();
+        fs::write(&path, text).unwrap();
+        it.session.settled(&path).unwrap();
+    };
+    edit(&mut it, "a1\n");
+    it.run("echo a0 > a; echo b1 > b");
+    edit(&mut it, "a2\n");
+    it.run("echo a3 > a");
+    assert_eq!(it.session.files().first_versions().len(), 2);
+    assert!(it.session.prompts().unwrap()[0].changed_files);
+    let reviewed: Vec<usize> = it.session.reviews(9).iter().map(|scope| scope.files.len()).collect();
+    assert_eq!(reviewed, [2, 2]);
+    let new = it.tree();
+    it.turn();
+    it.run("rm a");
+    it.undo();
+    same(&it.tree(), &new, "the last turn");
+    it.undo();
+    same(&it.tree(), &old, "the first turn");
+    it.session.redo().unwrap();
+    same(&it.tree(), &new, "forth again");
+    it.session.rewind(first, RewindWhat::Code).unwrap();
+    same(&it.tree(), &old, "a rewind");
+    assert!(!path.with_file_name("temporary").exists());
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_refused_honestly() {
+    let mut it = Fixture::new("head -c 68157440 /dev/zero | tr '\\0' x > big; cp big gone; echo a > a");
+    let old = it.tree();
+    it.turn();
+    let finished = it.run("echo x >> big; rm gone; echo b > a");
+    let why = "it has 65 MiB, more than the 64 MiB that undo keeps of a file";
+    assert_eq!(finished.missed, [format!("{}: {why}", it.path("big").display())]);
+    let done = it.undo();
+    assert_eq!(done.refused, [format!("{} cannot be restored: {why}", it.path("big").display())]);
+    assert_eq!(done.unseen.len(), 1);
+    // Everything else is as it was, the large file that was deleted included.
+    let mut found = it.tree();
+    found.insert("big".into(), old[Path::new("big")].clone());
+    same(&found, &old, "all but the large file");
+}
+
+#[test]
+fn a_kill_leaves_a_record_that_is_adopted() {
+    let mut it = Fixture::new("for i in $(seq 300); do echo $i > f$i; done");
+    let old = it.tree();
+    it.turn();
+    let (_, running) = it.start("for i in $(seq 300); do rm f$i; echo x > n$i; done", Some(20_000));
+    running.join().unwrap();
+    // Nobody closed the record.
+    it.resume();
+    assert!(it.session.files().first_versions().len() > 1);
+    let done = it.undo();
+    assert_eq!((done.refused, done.unseen), (vec![], vec![]));
+    same(&it.tree(), &old, "undo after a kill");
+    it.resume();
+    assert!(matches!(it.session.undo(), Err(crate::session::Error::Nothing("undo"))));
+}
+
+#[test]
+fn two_agents_at_once() {
+    let mut it = Fixture::new("mkdir d; for i in $(seq 20); do echo $i > d/f$i; done");
+    let old = it.tree();
+    it.turn();
+    let script = |own: u32, other: u32| {
+        format!(
+            "for i in $(seq {own} 2 20); do echo x >> d/f$i; mkdir -p s/t; echo {own} > s/t/n{own}$i; done; rm d/f{own}; ls d/f{other}"
+        )
+    };
+    let one = it.start(&script(1, 2), None);
+    let other = it.start(&script(2, 1), None);
+    for (record, running) in [other, one] {
+        running.join().unwrap();
+        it.end(&record);
+    }
+    let new = it.tree();
+    let done = it.undo();
+    assert_eq!(done.refused, [""; 0]);
+    same(&it.tree(), &old, "both undone");
+    it.session.redo().unwrap();
+    same(&it.tree(), &new, "both redone");
+}
+
+#[test]
+fn the_oldest_records_go_first() {
+    let mut it = Fixture::new("for n in a b c; do head -c 100000 /dev/urandom > $n; done");
+    for name in ["a", "b", "c"] {
+        it.turn();
+        it.run(&format!("rm {name}"));
+    }
+    assert_eq!(it.session.retain_records(1 << 20), 0);
+    assert_eq!(it.session.retain_records(250_000), 1);
+    assert_eq!(it.undo().restored, [it.path("c")]);
+    assert_eq!(it.undo().restored, [it.path("b")]);
+    assert!(matches!(it.session.undo(), Err(crate::session::Error::Nothing("undo"))));
+}
+
+const REPOSITORY: &str = "git init -q .; echo 1 > tracked; echo out/ > .gitignore; git add .; git commit -qm one; \
+    echo 2 > tracked; git add tracked; echo 3 > tracked; mkdir out; echo built > out/a; echo mine > untracked";
+
+/// openai/codex#8214: undo by dangling commits destroyed the user's index.
+#[test]
+fn codex_8214_the_index_is_never_touched() {
+    let mut it = Fixture::new(REPOSITORY);
+    let old = it.tree();
+    it.turn();
+    it.run("echo x > tracked; rm untracked; echo y > new");
+    assert_eq!(it.tree()[Path::new(".git/index")], old[Path::new(".git/index")]);
+    it.undo();
+    // Every byte of .git included.
+    same(&it.tree(), &old, "undo");
+    it.turn();
+    it.run("git add -A; git commit -qm two; git checkout -q -b other; git stash -q; git reset -q --hard HEAD~1");
+    it.undo();
+    same(&it.tree(), &old, "undo of what git did");
+    it.by_hand("git status --porcelain | grep -q '^MM tracked'");
+}
+
+/// google-gemini/gemini-cli#13331: a restore deleted nearly all files of a repository.
+#[test]
+fn gemini_13331_nothing_is_deleted_that_was_not_seen_being_created() {
+    let mut it = Fixture::new("for d in a b c; do mkdir $d; for i in $(seq 50); do echo $i > $d/$i; done; done");
+    it.turn();
+    it.run("mkdir n; echo x > n/x; echo y > a/1");
+    it.by_hand(
+        "echo mine > n/mine; mkdir later; echo mine > later/mine; for i in $(seq 50); do echo $i > b/more$i; done",
+    );
+    let before = it.tree().len();
+    it.undo();
+    // Of all that is there one file alone was made by the command.
+    assert_eq!(it.tree().len(), before - 1);
+    assert!(!it.path("n/x").exists() && it.path("n/mine").exists());
+}
+
+/// cline/cline#1675: a checkpoint's `git clean` deleted untracked output.
+#[test]
+fn cline_1675_untracked_output_survives() {
+    let mut it = Fixture::new(REPOSITORY);
+    let old = it.tree();
+    it.turn();
+    it.run("git stash -q -u; git clean -fdxq; rm -rf out");
+    assert!(!it.path("out").exists() && !it.path("untracked").exists());
+    it.undo();
+    same(&it.tree(), &old, "undo of a clean");
+    it.turn();
+    it.run("echo x > tracked");
+    it.undo();
+    same(&it.tree(), &old, "undo beside untracked output");
+}
+
+/// #14367: the ignore file was reverted before a clean, which then deleted what had been ignored.
+#[test]
+fn a_reverted_ignore_file_deletes_nothing_14367() {
+    let mut it = Fixture::new(REPOSITORY);
+    it.by_hand("git checkout -q -f .; rm -r out");
+    let old = it.tree();
+    it.turn();
+    it.run("echo data/ >> .gitignore");
+    it.by_hand("mkdir data; echo gigabytes > data/set");
+    it.undo();
+    assert_eq!(fs::read_to_string(it.path("data/set")).unwrap(), "gigabytes\n");
+    it.by_hand("rm -r data");
+    same(&it.tree(), &old, "undo");
+}
+
+/// anthropics/claude-code#93045: what Bash changed is not restored by a rewind.
+#[test]
+fn claude_93045_a_rewind_restores_what_bash_changed() {
+    let mut it = Fixture::new("echo one > a; echo two > b; mkdir d; echo f > d/f");
+    let old = it.tree();
+    let prompt = it.turn();
+    it.run("sed -i s/one/ONE/ a; rm b; mv d e; printf '#!/bin/sh\\necho x > made\\n' > run; chmod +x run; ./run");
+    it.session.rewind(prompt, RewindWhat::Both).unwrap();
+    same(&it.tree(), &old, "rewind");
+}
+
+/// A generator of numbers that a seed repeats.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % most
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+
+    fn path(&mut self) -> String {
+        let folder = self.pick(&["", "", "d/", "d/e/", "g/", "repo/", "d/l/"]);
+        format!("{folder}{}", self.pick(&["a", "b", "c", "f1", "f2", "d", "g", "l", "x y", "n"]))
+    }
+
+    fn operation(&mut self) -> String {
+        let (one, other) = (self.path(), self.path());
+        let (p, q) = (format!("'{one}'"), format!("'{other}'"));
+        let n = self.below(1000);
+        match self.below(36) {
+            0 | 1 => format!("echo {n} > {p}"),
+            2 => format!("echo {n} >> {p}"),
+            3 => format!("cp -a {p} {q}"),
+            4 => format!("cp {p} {q}"),
+            5 | 6 => format!("mv {p} {q}"),
+            7 => format!("mv -f {p} {q}; echo {n} >> {q}"),
+            8 | 9 => format!("rm -rf {p}"),
+            10 => format!("sed -i s/1/{n}/ {p}"),
+            11 => format!("truncate -s {n} {p}"),
+            12 => format!("mkdir -p {p}"),
+            13 => format!("rmdir {p}"),
+            // Hard links that outlive their turn come back as files of their own.
+            14 => format!("ln {p} t3; mv -f t3 {q}; rm -f {p}"),
+            15 => format!("ln -s {p} {q}"),
+            16 => format!("ln -sfn '{}' {q}", one.rsplit('/').next().unwrap_or("a")),
+            17 => format!("ln -s . {p}; ln -s l {q}"),
+            18 => format!("chmod {} {p}", self.pick(&["600", "644", "755", "700", "440"])),
+            19 => format!("dd if=/dev/zero of={p} bs=1000 seek={n} count=1 conv=notrunc"),
+            20 => format!("truncate -s 3M {p}; printf x | dd of={p} bs=1 seek=2000000 conv=notrunc"),
+            21 => format!("tar cf t.tar {p}; tar xf t.tar -C {q}; rm -f t.tar"),
+            22 => "mv d d2; mv g d; mv d2 g".to_owned(),
+            23 => format!("mv {p} t1; mv t1 t2; mv t2 {q}"),
+            24 => format!("rm -rf {p}; mkdir {p}; echo {n} > {p}/in; rm -rf {q}; echo {n} > {q}"),
+            25 => format!("cp -al d t4; echo {n} > t4/a; rm -rf t4; cp -a d {q}"),
+            26 => "git init -q repo; cd repo && git add -A && git commit -qm x; cd ..".to_owned(),
+            27 => format!("cd repo && git add -A && git commit -qm {n}; cd .."),
+            28 => format!("cd repo && echo {n} > a && {}; cd ..", self.pick(&["git stash -q -u", "git stash pop -q"])),
+            29 => "cd repo && git checkout -q -f . ; cd ..".to_owned(),
+            30 => format!(
+                "cd repo && {}; cd ..",
+                self.pick(&["git clean -fdxq", "git reset -q --hard HEAD~1", "git gc -q"])
+            ),
+            31 => format!("cat {p} > {q}; touch {p}"),
+            32 => format!("(echo {n} > {p} & echo {n} > {q} & wait)"),
+            33 => format!("exec 5<> {p}; rm -f {p}; echo {n} >&5; exec 5>&-"),
+            34 => format!("mkfifo {p}; rm -f {p}"),
+            _ if n < 300 => format!("python3 -c 'open(\"{one}\",\"r+b\").write(b\"{n}\")'"),
+            _ => format!("cat {p} {q} > joined; mv joined {p}"),
+        }
+    }
+}
+
+/// Programs of shell operations: the tree after an undo of each is as it was before it, and after a redo as after it.
+fn fuzz(seed: u64, operations: usize) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut it = Fixture::new(
+        "mkdir -p d/e g repo; for f in a b d/a d/b d/e/a d/e/c g/f1 g/f2 repo/a; do echo 1 2 3 $f > $f; done; \
+         for i in $(seq 40); do seq $i > d/e/many$i; done; ln -s d/e l; ln -s nowhere d/n; git init -q repo",
+    );
+    let mut trees = vec![it.tree()];
+    let mut scripts = Vec::new();
+    for turn in 0..4 {
+        it.turn();
+        let script: String = (0..operations / 4)
+            .map(|_| format!("{{ {}; }} 2>/dev/null; cd {}\n", random.operation(), it.root().display()))
+            .collect();
+        // One of them is killed, and the session with it.
+        if turn == random.below(4) {
+            let bytes = 100 + random.below(20_000) as u64;
+            it.start(&script, Some(bytes)).1.join().unwrap();
+            it.resume();
+        } else {
+            let finished = it.run(&script);
+            assert_eq!(finished.missed, [""; 0], "seed {seed}: {script}");
+        }
+        scripts.push(script);
+        // A turn that changed nothing has nothing to undo.
+        let tree = it.tree();
+        if Some(&tree) == trees.last() {
+            scripts.pop();
+        } else {
+            trees.push(tree);
+        }
+    }
+    for round in ["first", "second"] {
+        for at in (0..trees.len() - 1).rev() {
+            let done = it.undo();
+            assert_eq!((done.refused, done.unseen), (vec![], vec![]), "seed {seed}, {round} undo of {}", scripts[at]);
+            same(&it.tree(), &trees[at], &format!("seed {seed}, {round} undo of {}", scripts[at]));
+        }
+        for at in 1..trees.len() {
+            let done = it.session.redo().unwrap();
+            assert_eq!(done.refused, [""; 0], "seed {seed}, {round} redo of {}", scripts[at - 1]);
+            same(&it.tree(), &trees[at], &format!("seed {seed}, {round} redo of {}", scripts[at - 1]));
+        }
+    }
+}
+
+#[test]
+fn random_programs_are_undone_exactly() {
+    let asked = std::env::var("COCODE_UNDO_FUZZ").unwrap_or_default();
+    let mut numbers = asked.split_whitespace().map(|number| number.parse::<u64>().unwrap());
+    match (numbers.next(), numbers.next()) {
+        (Some(seed), count) => (seed..seed + count.unwrap_or(1)).for_each(|seed| fuzz(seed, 200)),
+        _ => (1..=2).for_each(|seed| fuzz(seed, 40)),
+    }
+}
+
+/// The same without any right of root's.
+#[test]
+fn an_unprivileged_user_undoes_the_same() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let temp = tempfile::tempdir().unwrap();
+    fs::set_permissions(temp.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut tests = Command::new(std::env::current_exe().unwrap());
+    tests.args(["session::recorded::tests", "--skip", "unprivileged"]).current_dir(temp.path());
+    tests.env("TMPDIR", temp.path()).env("HOME", temp.path()).uid(65_534).gid(65_534);
+    let output = tests.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("random_programs_are_undone_exactly ... ok"), "{text}");
+}

@@ -1,0 +1,248 @@
+//! Puts paths back: removes what is to go, deepest first, then makes what is to come, so that a file can take the place of a
+//! folder and a folder that of a file.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use super::entry::{Content, Replaced, Version};
+use super::files::{Files, LARGEST, Ready};
+use super::recorded;
+use crate::sandbox::record::Stamp;
+use crate::stdx::replace::{self, Expected};
+use crate::stdx::{links, sparse};
+
+/// How one path was put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Put {
+    Done,
+    /// A folder that holds what somebody else put there: it stays.
+    Stays,
+}
+
+impl Files {
+    /// Puts paths back. What became of each, in the order in which they came.
+    pub(super) fn put(&self, ready: &[Ready]) -> Vec<Result<Put, replace::Error>> {
+        let mut done: Vec<Result<Put, replace::Error>> = ready.iter().map(|_| Ok(Put::Done)).collect();
+        let mut order: Vec<usize> = (0..ready.len()).collect();
+        let depth = |at: &usize| ready[*at].file.path.components().count();
+        order.sort_by_key(depth);
+        for at in &order {
+            let Replaced { path, from, to, .. } = &ready[*at].file;
+            // A folder that its owner may not change is opened meanwhile.
+            if let Version::Folder { mode: Some(mode) } = from {
+                let _ = set_mode(path, to.mode().unwrap_or(*mode) | 0o700);
+            }
+        }
+        let mut parted = vec![false; ready.len()];
+        order.sort_by_key(|at| std::cmp::Reverse(depth(at)));
+        for at in &order {
+            let Replaced { path, from, to, .. } = &ready[*at].file;
+            if *from != Version::Absent && (!same_kind(from, to) || parts(path, from, to)) {
+                parted[*at] = true;
+                done[*at] = self.remove(&ready[*at], path, from);
+            }
+        }
+        order.sort_by_key(depth);
+        for at in &order {
+            let file = &ready[*at].file;
+            if done[*at].is_ok() && file.to != Version::Absent {
+                done[*at] = match done[*at] {
+                    Ok(Put::Stays) => {
+                        Err(io::Error::other("a folder with files of somebody else is in its place").into())
+                    }
+                    _ => self.make(&ready[*at], file, !parted[*at]).map(|()| Put::Done),
+                };
+            }
+        }
+        for at in order.iter().rev() {
+            let Replaced { path, to, .. } = &ready[*at].file;
+            if let (Ok(_), Version::Folder { mode: Some(mode) }) = (&done[*at], to)
+                && let Err(error) = set_mode(path, *mode)
+            {
+                done[*at] = Err(error.into());
+            }
+        }
+        let restored = order.iter().filter(|at| done[**at].is_ok()).map(|at| &ready[*at].file);
+        // Without it a file is read where its stamp would have told as much.
+        let _ = recorded::note_restored(&self.store, restored);
+        done
+    }
+
+    fn remove(&self, ready: &Ready, path: &Path, from: &Version) -> Result<Put, replace::Error> {
+        match from {
+            Version::Absent => {}
+            Version::File { content, stamp, .. } => match self.load(content) {
+                Ok(old) => ready.replacement.remove(&old)?,
+                Err(_) => {
+                    unchanged(path, *stamp)?;
+                    fs::remove_file(path)?;
+                }
+            },
+            Version::Link { target } => {
+                parent_still(path)?;
+                if fs::read_link(path)? != *target {
+                    return Err(replace::Error::Changed);
+                }
+                fs::remove_file(path)?;
+            }
+            Version::Folder { .. } => {
+                parent_still(path)?;
+                match fs::remove_dir(path) {
+                    Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => return Ok(Put::Stays),
+                    done => done?,
+                }
+            }
+            Version::Special => {
+                parent_still(path)?;
+                let kind = fs::symlink_metadata(path)?.file_type();
+                if kind.is_file() || kind.is_dir() || kind.is_symlink() {
+                    return Err(replace::Error::Changed);
+                }
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(Put::Done)
+    }
+
+    /// Makes what is to come; `there` is what it takes the place of, unless that was removed.
+    fn make(&self, ready: &Ready, file: &Replaced, there: bool) -> Result<(), replace::Error> {
+        let Replaced { path, from, to, .. } = file;
+        if let Some(folder) = path.parent() {
+            parent_still(path)?;
+            fs::create_dir_all(folder)?;
+        }
+        let there = there && same_kind(from, to);
+        match to {
+            Version::Absent => {}
+            Version::Folder { .. } if there => {}
+            Version::Folder { .. } => fs::create_dir(path)?,
+            Version::Link { target } => {
+                if there {
+                    fs::remove_file(path)?;
+                }
+                link(target, path)?;
+            }
+            Version::Special => return Err(io::Error::other("a pipe, socket or device cannot be made again").into()),
+            Version::File { content: Content::Untouched, mode, .. } => {
+                links::still(path)?;
+                mode.map_or(Ok(()), |mode| set_mode(path, mode))?;
+            }
+            Version::File { content, mode, .. } => {
+                let old = match from {
+                    Version::File { content, .. } if there => Some(self.load(content).map_err(io::Error::other)?),
+                    _ => None,
+                };
+                match self.load(content) {
+                    Ok(new) => {
+                        let expected = old.as_deref().map_or(Expected::Absent, Expected::Content);
+                        match ready.replacement.write(&new, expected, *mode) {
+                            // Under another of its names it was put back already.
+                            Err(replace::Error::Changed) if there && fs::read(path).is_ok_and(|found| found == new) => {
+                                mode.map_or(Ok(()), |mode| set_mode(path, mode))?;
+                            }
+                            written => written?,
+                        }
+                    }
+                    Err(_) => self.make_large(ready, file, content, *mode)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What does not fit into memory is copied.
+    fn make_large(
+        &self,
+        ready: &Ready,
+        file: &Replaced,
+        content: &Content,
+        mode: Option<u32>,
+    ) -> Result<(), replace::Error> {
+        let Content::Kept(name) = content else {
+            return Err(io::Error::other("its saved content cannot be read").into());
+        };
+        let temporary = ready.replacement.temporary();
+        let to = File::options().write(true).create_new(true).open(temporary)?;
+        let written = sparse::copy(&File::open(self.store.dir().join(name))?, &to)
+            .and_then(|_| mode.map_or(Ok(()), |mode| set_mode(temporary, mode)))
+            .and_then(|()| match &file.from {
+                Version::File { stamp, .. } => unchanged(&file.path, *stamp),
+                _ if fs::symlink_metadata(&file.path).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+                _ => Ok(()),
+            })
+            .and_then(|()| fs::rename(temporary, &file.path));
+        if written.is_err() {
+            let _ = fs::remove_file(temporary);
+        }
+        Ok(written?)
+    }
+
+    /// What a content holds.
+    ///
+    /// # Errors
+    /// Why it cannot be told, for people.
+    pub(super) fn load(&self, content: &Content) -> Result<Vec<u8>, String> {
+        match content {
+            Content::Blob(blob) => self.saved(blob),
+            Content::Kept(name) => {
+                let failed = |error| format!("was left as it is: its saved content cannot be read: {error}");
+                let path = self.store.dir().join(name);
+                if fs::metadata(&path).map_err(failed)?.len() > LARGEST {
+                    return Err("is too large".to_owned());
+                }
+                fs::read(&path).map_err(failed)
+            }
+            Content::Lost(why) => Err(format!("cannot be restored: {why}")),
+            Content::Untouched | Content::Unsaved => Err("cannot be restored: nobody saved its content".to_owned()),
+        }
+    }
+}
+
+fn same_kind(one: &Version, other: &Version) -> bool {
+    std::mem::discriminant(one) == std::mem::discriminant(other)
+}
+
+/// Whether one file took the place of another one that has further names: those are not to get the content of this one.
+fn parts(path: &Path, from: &Version, to: &Version) -> bool {
+    match (from, to) {
+        (Version::File { stamp: Some(is), .. }, Version::File { stamp: Some(was), .. }) => {
+            (is.dev, is.ino) != (was.dev, was.ino) && recorded::links(path).is_ok_and(|links| links > 1)
+        }
+        _ => false,
+    }
+}
+
+/// No folder above a path has become a link.
+fn parent_still(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), links::still)
+}
+
+fn unchanged(path: &Path, stamp: Option<Stamp>) -> io::Result<()> {
+    links::still(path)?;
+    let found = Stamp::of(&fs::symlink_metadata(path)?);
+    match stamp.is_some_and(|stamp| stamp.same_content(&found)) {
+        true => Ok(()),
+        false => Err(io::Error::other("it was changed in the meantime")),
+    }
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+fn set_mode(_path: &Path, _mode: u32) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+fn link(target: &Path, path: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, path)
+}
+
+#[cfg(not(unix))]
+fn link(_target: &Path, _path: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}

@@ -1,0 +1,28 @@
+//! Saves what a command is about to change, before it does: so that all of it can be undone, whatever did it.
+//!
+//! A filter in the command holds every system call that may create, change or destroy what a path names; calls that only read
+//! cost nothing. The supervisor looks at the path, saves what is there when it is touched for the first time, writes a line of
+//! the manifest, and lets the call continue. What the call does after that needs no watching: states before and after are
+//! compared by path, so a call that fails or comes twice leaves nothing wrong behind.
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod filter;
+mod manifest;
+#[cfg(target_os = "linux")]
+mod notify;
+#[cfg(target_os = "linux")]
+mod recorder;
+#[cfg(target_os = "linux")]
+mod recording;
+#[cfg(target_os = "linux")]
+mod supervisor;
+
+pub use manifest::{LIVE, Line, MANIFEST, Manifest, Stamp, Touched};
+#[cfg(target_os = "linux")]
+pub use recording::{Joining, Recording};
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;

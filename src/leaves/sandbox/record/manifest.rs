@@ -1,0 +1,140 @@
+//! What a command changed, a line each, written before it happens: what a kill leaves of it is still whole.
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::{Before, Saved};
+use crate::stdx::path_text;
+
+/// Its name in the store.
+pub const MANIFEST: &str = "manifest.jsonl";
+
+/// How the names of files end that stay in the store beside their copies, because they have names that nobody mentions.
+pub const LIVE: &str = ".live";
+
+/// One line of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "line")]
+pub enum Line {
+    /// The supervisor is there: from now on everything is seen.
+    Began { at: u64 },
+    /// A path is touched for the first time, or more of it is saved than before: the last line of a path counts.
+    Touched {
+        /// Nanoseconds since 1970.
+        at: u64,
+        #[serde(with = "path_text")]
+        path: PathBuf,
+        before: Before,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<Stamp>,
+    },
+    /// Something that could not be seen or saved, for people.
+    Missed { why: String },
+}
+
+/// What tells two states of a file apart without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    pub dev: u64,
+    pub ino: u64,
+    pub size: u64,
+    /// Of the last change of the content, in nanoseconds since 1970.
+    pub mtime: i64,
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl Stamp {
+    #[cfg(unix)]
+    pub fn of(meta: &Metadata) -> Stamp {
+        use std::os::unix::fs::MetadataExt;
+        Stamp {
+            dev: meta.dev(),
+            ino: meta.ino(),
+            size: meta.size(),
+            mtime: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
+            mode: meta.mode(),
+            uid: meta.uid(),
+            gid: meta.gid(),
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub fn of(meta: &Metadata) -> Stamp {
+        Stamp { dev: 0, ino: 0, size: meta.len(), mtime: 0, mode: 0, uid: 0, gid: 0 }
+    }
+
+    /// Whether the content is the same, as far as anybody can tell without reading it.
+    pub fn same_content(&self, other: &Stamp) -> bool {
+        (self.dev, self.ino, self.size, self.mtime) == (other.dev, other.ino, other.size, other.mtime)
+    }
+}
+
+/// All lines of a command, each path once, in the order in which they were touched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manifest {
+    /// False: no supervisor ever stood by, and nothing is known.
+    pub began: bool,
+    pub touched: Vec<Touched>,
+    pub missed: Vec<String>,
+}
+
+/// A path, and what was there before the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    pub at: u64,
+    pub path: PathBuf,
+    pub before: Before,
+    pub stamp: Option<Stamp>,
+}
+
+impl Manifest {
+    /// Reads what is in a store. One without a manifest is empty; a line that was cut short is not there, since its call
+    /// never happened.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn read(store: &Path) -> io::Result<Manifest> {
+        let file = match File::open(store.join(MANIFEST)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Manifest::default()),
+            file => file?,
+        };
+        let mut manifest = Manifest::default();
+        let mut places = std::collections::HashMap::new();
+        let mut lines = BufReader::new(file);
+        let mut bytes = Vec::new();
+        while lines.read_until(b'\n', &mut bytes)? > 0 {
+            match serde_json::from_slice(&bytes) {
+                Ok(Line::Began { .. }) => manifest.began = true,
+                Ok(Line::Touched { at, path, before, stamp }) => match places.get(&path) {
+                    Some(place) => {
+                        let known: &mut Touched = &mut manifest.touched[*place];
+                        known.before = before;
+                    }
+                    None => {
+                        places.insert(path.clone(), manifest.touched.len());
+                        manifest.touched.push(Touched { at, path, before, stamp });
+                    }
+                },
+                Ok(Line::Missed { why }) if !manifest.missed.contains(&why) => manifest.missed.push(why),
+                Ok(Line::Missed { .. }) | Err(_) => {}
+            }
+            bytes.clear();
+        }
+        Ok(manifest)
+    }
+}
+
+impl Touched {
+    /// Where the content of the file before is, if it was saved.
+    pub fn saved(&self) -> Option<&str> {
+        match &self.before {
+            Before::File { saved: Saved::As(name), .. } => Some(name),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What was saved of a command so far, and how the next path is saved: once for each path, and once for each file, whatever
+//! names it has.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::manifest::{LIVE, Line, MANIFEST, Stamp};
+use super::notify::Spot;
+use crate::sandbox::{Before, Record, Saved};
+use crate::stdx::fs::private_dir;
+use crate::stdx::sparse;
+
+/// Most paths that are recorded when a folder is moved.
+const MOST_MOVED: usize = 500_000;
+
+/// How a file is about to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Its content may be overwritten: only a copy keeps it.
+    Content,
+    /// It loses this name, and its content stays what it is: a second name keeps it.
+    Name,
+    /// Its mode, owner, times.
+    Attributes,
+}
+
+/// Why a call must not continue.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// There is no room to save what would be lost.
+    Full,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        match error.raw_os_error() {
+            Some(libc::ENOSPC | libc::EDQUOT) => Stop::Full,
+            _ => Stop::Io(error),
+        }
+    }
+}
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Stop {
+        io::Error::from(error).into()
+    }
+}
+
+/// What is known of a path that was touched.
+#[derive(Debug, Clone)]
+enum Known {
+    /// As it was before, but for its content.
+    Attributes(Before),
+    Wholly,
+}
+
+/// Where the content of a file, as it was before the command, is kept.
+#[derive(Debug)]
+struct Kept {
+    saved: Saved,
+    /// It is the file itself, under a second name: a copy must be made before anybody writes to it.
+    linked: bool,
+    /// The path that was touched, and what its line says.
+    path: PathBuf,
+    mode: u32,
+    /// Before anything was written to it.
+    stamp: Stamp,
+}
+
+/// Saves what one command changes.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    record: Record,
+    store: OwnedFd,
+    manifest: File,
+    paths: HashMap<PathBuf, Known>,
+    /// By device and number.
+    files: HashMap<(u64, u64), Kept>,
+    count: u64,
+    /// Bytes that were copied.
+    copied: u64,
+    missed: Vec<String>,
+}
+
+impl Recorder {
+    /// Makes the store.
+    ///
+    /// # Errors
+    /// What the file system says: nothing can be recorded then.
+    pub(super) fn begin(record: &Record) -> io::Result<Recorder> {
+        private_dir(&record.store)?;
+        let mut record = record.clone();
+        // Paths are compared as the kernel tells them.
+        for path in record.skip.iter_mut().chain(&mut record.within) {
+            *path = path.canonicalize().unwrap_or_else(|_| path.clone());
+        }
+        record.store = record.store.canonicalize()?;
+        record.skip.push(record.store.clone());
+        let manifest = File::options().append(true).create(true).open(record.store.join(MANIFEST))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let store = rustix::fs::open(&record.store, flags, Mode::empty())?;
+        Ok(Recorder {
+            record,
+            store,
+            manifest,
+            paths: HashMap::new(),
+            files: HashMap::new(),
+            count: 0,
+            copied: 0,
+            missed: Vec::new(),
+        })
+    }
+
+    /// From now on everything is seen.
+    pub(super) fn began(&mut self) -> io::Result<()> {
+        self.write(&Line::Began { at: now() })
+    }
+
+    /// Whether nothing is recorded there.
+    pub(super) fn skips(&self, path: &Path) -> bool {
+        let depth = |folders: &[PathBuf]| {
+            let inside = folders.iter().filter(|folder| path.starts_with(folder));
+            inside.map(|folder| folder.components().count()).max()
+        };
+        depth(&self.record.skip).is_some_and(|skip| depth(&self.record.within).is_none_or(|within| within < skip))
+    }
+
+    /// Notes something that cannot be undone, once.
+    pub(super) fn missed(&mut self, why: String) -> io::Result<()> {
+        if self.missed.contains(&why) {
+            return Ok(());
+        }
+        self.missed.push(why.clone());
+        self.write(&Line::Missed { why })
+    }
+
+    /// Saves what is at a path. What cannot be saved is told.
+    pub(super) fn touch(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<Option<Before>, Stop> {
+        if self.skips(&spot.path) {
+            return Ok(None);
+        }
+        if loss == Loss::Content && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            self.part(stat)?;
+        }
+        let known = match self.paths.get(&spot.path) {
+            Some(Known::Wholly) => return Ok(None),
+            Some(Known::Attributes(_)) if loss == Loss::Attributes => return Ok(None),
+            Some(Known::Attributes(before)) => Some(before.clone()),
+            None => None,
+        };
+        let mode = stat.st_mode & 0o7777;
+        let before = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                let saved = if loss == Loss::Attributes { Saved::Untouched } else { self.save(spot, stat, loss)? };
+                Before::File { mode, size: stat.st_size.cast_unsigned(), saved }
+            }
+            FileType::Symlink => Before::Link { target: spot.target()? },
+            FileType::Directory => Before::Folder { mode },
+            _ => Before::Special,
+        };
+        // The mode is the one from before its first change.
+        let before = match (before, known) {
+            (Before::File { saved, size, .. }, Some(Before::File { mode, .. })) => Before::File { mode, size, saved },
+            (_, Some(known)) => known,
+            (before, None) => before,
+        };
+        // Of a file that was written under another of its names it is the one from before.
+        let known = self.files.get(&(stat.st_dev, stat.st_ino)).map(|kept| kept.stamp);
+        let stamp = Stamp { mode: stat.st_mode, ..known.unwrap_or_else(|| stamp_of(stat)) };
+        self.note(&spot.path, before.clone(), Some(stamp))?;
+        let whole = loss != Loss::Attributes;
+        self.paths.insert(spot.path.clone(), if whole { Known::Wholly } else { Known::Attributes(before.clone()) });
+        Ok(Some(before))
+    }
+
+    /// Notes that nothing was at a path that is about to be created.
+    pub(super) fn born(&mut self, path: &Path) -> Result<(), Stop> {
+        if self.skips(path) || self.paths.contains_key(path) {
+            return Ok(());
+        }
+        self.note(path, Before::Absent, None)?;
+        self.paths.insert(path.to_owned(), Known::Wholly);
+        Ok(())
+    }
+
+    /// Saves what is about to be moved, a folder with everything below it, and notes what is born where it goes.
+    pub(super) fn moved(&mut self, from: &Spot, stat: &Stat, to: &Path) -> Result<(), Stop> {
+        let mut left = MOST_MOVED;
+        self.moved_below(from, stat, to, &mut left)
+    }
+
+    fn moved_below(&mut self, from: &Spot, stat: &Stat, to: &Path, left: &mut usize) -> Result<(), Stop> {
+        if *left == 0 {
+            let why = format!("{} holds more than {MOST_MOVED} files, and was moved", from.path.display());
+            return Ok(self.missed(why)?);
+        }
+        *left -= 1;
+        self.touch(from, stat, Loss::Name)?;
+        self.born(to)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Ok(());
+        }
+        let folder = match from.folder() {
+            Ok(folder) => folder,
+            Err(error) => return Ok(self.missed(format!("{} cannot be read: {error}", from.path.display()))?),
+        };
+        let names: Vec<_> = rustix::fs::Dir::read_from(&folder)?.collect::<Result<_, _>>()?;
+        for entry in names {
+            let name: &OsStr = std::os::unix::ffi::OsStrExt::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let below = Spot { folder: folder.try_clone()?, name: name.to_owned(), path: from.path.join(name) };
+            if let Some(stat) = below.stat()? {
+                self.moved_below(&below, &stat, &to.join(name), left)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Before somebody writes to a file that is kept under a second name: from now on it is kept as a copy.
+    fn part(&mut self, stat: &Stat) -> Result<(), Stop> {
+        let key = (stat.st_dev, stat.st_ino);
+        let Some(kept) = self.files.get(&key).filter(|kept| kept.linked) else { return Ok(()) };
+        let Saved::As(name) = kept.saved.clone() else { return Ok(()) };
+        let (path, mode, kept) = (kept.path.clone(), kept.mode, kept.stamp);
+        let copy = format!("{name}~");
+        let saved = match self.readable(&self.store, name.as_ref()) {
+            Ok(linked) => self.copy(&linked, stat, &copy)?.map_or_else(Saved::Lost, |()| Saved::As(name.clone())),
+            Err(why) => Saved::Lost(why),
+        };
+        match &saved {
+            Saved::Lost(_) => {
+                let before = Before::File { mode, size: kept.size, saved: saved.clone() };
+                self.note(&path, before, None)?;
+            }
+            _ => {
+                // Other names that nobody mentions change with this one.
+                let live = self.live(&name, mode, stat)?;
+                rustix::fs::renameat(&self.store, &name, &self.store, &live)?;
+                rustix::fs::renameat(&self.store, &copy, &self.store, &name)?;
+            }
+        }
+        if let Some(kept) = self.files.get_mut(&key) {
+            (kept.linked, kept.saved) = (false, saved);
+        }
+        Ok(())
+    }
+
+    /// Keeps the content of a file.
+    fn save(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<Saved, Stop> {
+        let key = (stat.st_dev, stat.st_ino);
+        // Under another of its names.
+        if let Some(kept) = self.files.get(&key) {
+            return Ok(kept.saved.clone());
+        }
+        self.count += 1;
+        let name = self.count.to_string();
+        let linked = loss == Loss::Name
+            && rustix::fs::linkat(&spot.folder, &spot.name, &self.store, &name, AtFlags::empty()).is_ok();
+        if !linked {
+            let file = match self.readable(&spot.folder, &spot.name) {
+                Ok(file) => file,
+                Err(why) => return Ok(Saved::Lost(why)),
+            };
+            if let Err(why) = self.copy(&file, stat, &name)? {
+                return Ok(Saved::Lost(why));
+            }
+        }
+        let (path, mode) = (spot.path.clone(), stat.st_mode & 0o7777);
+        if !linked && stat.st_nlink > 1 {
+            let live = self.live(&name, mode, stat)?;
+            if rustix::fs::linkat(&spot.folder, &spot.name, &self.store, &live, AtFlags::empty()).is_err() {
+                self.missed(format!("other names (hard links) of {}", spot.path.display()))?;
+            }
+        }
+        let saved = Saved::As(name);
+        self.files.insert(key, Kept { saved: saved.clone(), linked, path, mode, stamp: stamp_of(stat) });
+        Ok(saved)
+    }
+
+    /// The name in the store under which a file itself stays, beside the copy of its content: what is written to it shows
+    /// under all of its names, those included that nobody mentions. It counts as a path that is touched.
+    fn live(&mut self, name: &str, mode: u32, stat: &Stat) -> io::Result<String> {
+        let live = format!("{name}{LIVE}");
+        let before = Before::File { mode, size: stat.st_size.cast_unsigned(), saved: Saved::As(name.to_owned()) };
+        let path = self.record.store.join(&live);
+        self.note(&path, before, Some(stamp_of(stat)))?;
+        Ok(live)
+    }
+
+    /// Opens a file to copy it; the error is for people.
+    fn readable(&self, folder: &OwnedFd, name: &OsStr) -> Result<File, String> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(folder, name, flags, Mode::empty());
+        opened.map(File::from).map_err(|error| format!("it could not be read: {}", io::Error::from(error)))
+    }
+
+    /// Copies a file into the store. The inner error says why it is too much.
+    fn copy(&mut self, from: &File, stat: &Stat, name: &str) -> Result<Result<(), String>, Stop> {
+        let bytes = stat.st_size.cast_unsigned().min(stat.st_blocks.cast_unsigned().saturating_mul(512));
+        let path = self.record.store.join(name);
+        let to = {
+            let mut options = File::options();
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            options.write(true).create(true).truncate(true).open(&path)?
+        };
+        // Shared blocks cost nothing, however many they are.
+        let shared = rustix::fs::ioctl_ficlone(&to, from).is_ok();
+        if !shared {
+            let over = if bytes > self.record.largest {
+                Some(format!(
+                    "it has {}, more than the {} that undo keeps of a file",
+                    units(bytes),
+                    units(self.record.largest)
+                ))
+            } else if self.copied.saturating_add(bytes) > self.record.budget {
+                Some(format!("this command had already used up its {} for undo", units(self.record.budget)))
+            } else {
+                None
+            };
+            if let Some(why) = over {
+                fs::remove_file(&path)?;
+                return Ok(Err(why));
+            }
+            match sparse::copy(from, &to) {
+                Ok(copied) => self.copied += copied,
+                Err(error) => {
+                    fs::remove_file(&path)?;
+                    return match Stop::from(error) {
+                        Stop::Full => Err(Stop::Full),
+                        Stop::Io(error) => Ok(Err(format!("it could not be read: {error}"))),
+                    };
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn note(&mut self, path: &Path, before: Before, stamp: Option<Stamp>) -> io::Result<()> {
+        self.write(&Line::Touched { at: now(), path: path.to_owned(), before, stamp })
+    }
+
+    /// In one piece, so that a kill leaves no half of a line that another one could follow.
+    fn write(&mut self, line: &Line) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.manifest.write_all(&bytes)
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn units(bytes: u64) -> String {
+    match bytes {
+        0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
+        _ => format!("{} MiB", bytes.div_ceil(0x10_0000)),
+    }
+}
+
+fn stamp_of(stat: &Stat) -> Stamp {
+    Stamp {
+        dev: stat.st_dev,
+        ino: stat.st_ino,
+        size: stat.st_size.cast_unsigned(),
+        mtime: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec.cast_signed()),
+        mode: stat.st_mode,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+    }
+}

@@ -1,0 +1,69 @@
+//! The recording of one command: prepared before it starts, joined by it on its way to its program, served until it has ended.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use super::filter::{Filter, receive};
+use super::recorder::Recorder;
+use super::supervisor::serve;
+use crate::sandbox::{Effect, Record};
+
+/// A recording that is about to begin.
+#[derive(Debug)]
+pub struct Recording {
+    filter: Filter,
+    recorder: Option<Recorder>,
+    protected: Vec<PathBuf>,
+    ours: UnixStream,
+    theirs: UnixStream,
+}
+
+/// What the child does to join it. Made before it starts: it must not allocate.
+#[derive(Debug, Clone, Copy)]
+pub struct Joining<'a> {
+    filter: &'a Filter,
+    socket: RawFd,
+}
+
+impl Joining<'_> {
+    /// Puts the child under the filter. Where that cannot be, it runs all the same, and nothing of it is recorded. For between
+    /// fork and exec.
+    pub fn join(&self) {
+        let _ = self.filter.install_and_send(self.socket);
+    }
+}
+
+impl Recording {
+    /// Prepares one. `protected` paths are not changed.
+    ///
+    /// # Errors
+    /// What the file system says of the store.
+    pub fn new(record: Option<&Record>, protected: Vec<PathBuf>) -> io::Result<Recording> {
+        let filter = Filter::new().ok_or(io::ErrorKind::Unsupported)?;
+        let recorder = record.map(Recorder::begin).transpose()?;
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok(Recording { filter, recorder, protected, ours, theirs })
+    }
+
+    pub fn joining(&self) -> Joining<'_> {
+        Joining { filter: &self.filter, socket: self.theirs.as_raw_fd() }
+    }
+
+    /// Once the child runs its program: answers its calls, on a thread, until nobody is left who could make one. `report`
+    /// hears of what was refused, and of what cannot be undone before it happens.
+    ///
+    /// # Errors
+    /// The child could not join: nothing is recorded.
+    pub fn serve(self, mut report: impl FnMut(Effect) + Send + 'static) -> io::Result<JoinHandle<()>> {
+        let Recording { recorder, protected, ours, theirs, .. } = self;
+        drop(theirs);
+        let listener: OwnedFd = receive(&ours)?;
+        std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
+            // Once it is closed, calls fail that would have been held.
+            let _ = serve(listener, recorder, &protected, &mut report);
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! Answers the calls of a command, one after the other: what each is about to change is saved first.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, OFlags, Stat};
+
+use super::calls::{self, Deed, Flags, Place};
+use super::notify::{Answer, Listener, Spot, Waiting};
+use super::recorder::{Loss, Recorder, Stop};
+use crate::sandbox::{Before, Denied, Effect, Saved};
+
+/// `renameat2` exchanges its two.
+const EXCHANGE: u64 = 2;
+/// `renameat2` replaces nothing.
+const NO_REPLACE: u64 = 1;
+/// `unlinkat` removes a folder.
+const REMOVE_FOLDER: u64 = 0x200;
+
+/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails, and is reported,
+/// as is what cannot be undone, before it happens.
+///
+/// # Errors
+/// What the kernel says of the listener; once that is closed, calls fail that would have been held.
+pub(super) fn serve(
+    listener: OwnedFd,
+    mut recorder: Option<Recorder>,
+    protected: &[PathBuf],
+    report: &mut dyn FnMut(Effect),
+) -> io::Result<()> {
+    recorder.as_mut().map_or(Ok(()), Recorder::began)?;
+    let listener = Listener::new(listener);
+    let mut supervisor = Supervisor { listener: &listener, recorder, protected, report };
+    while let Some(waiting) = listener.next()? {
+        let answer = supervisor.judge(&waiting);
+        listener.answer(&waiting, answer);
+    }
+    Ok(())
+}
+
+struct Supervisor<'a> {
+    listener: &'a Listener,
+    recorder: Option<Recorder>,
+    protected: &'a [PathBuf],
+    report: &'a mut dyn FnMut(Effect),
+}
+
+/// How a call ends before it has begun.
+enum Halt {
+    /// It cannot succeed, or changes nothing: there is nothing to save.
+    Idle,
+    /// It must not be made.
+    Refused(PathBuf),
+    Stopped(PathBuf, Stop),
+    /// Nobody knows what it does.
+    Blind(io::Error),
+}
+
+impl From<io::Error> for Halt {
+    fn from(error: io::Error) -> Halt {
+        Halt::Blind(error)
+    }
+}
+
+impl Supervisor<'_> {
+    fn judge(&mut self, waiting: &Waiting) -> Answer {
+        match self.save(waiting) {
+            Ok(()) | Err(Halt::Idle) => Answer::Continue,
+            Err(Halt::Refused(path)) => {
+                (self.report)(Effect::Denied { what: Denied::Write(path) });
+                Answer::Refuse(libc::EACCES)
+            }
+            Err(Halt::Stopped(path, stop)) => self.stop(path, stop),
+            Err(Halt::Blind(error)) => {
+                // The program may have been killed while it was looked at: then nothing happens anymore.
+                if self.listener.waits(waiting) { self.blind(&error) } else { Answer::Continue }
+            }
+        }
+    }
+
+    /// What would be lost is not saved: the call fails, as on a full disk, rather than to lose it in silence.
+    fn stop(&mut self, path: PathBuf, stop: Stop) -> Answer {
+        let errno = match &stop {
+            Stop::Full => libc::ENOSPC,
+            Stop::Io(error) => error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        let why = match stop {
+            Stop::Full => "the disk is full, so its old content could not be saved: it was not changed".to_owned(),
+            Stop::Io(error) => format!("its old content could not be saved ({error}): it was not changed"),
+        };
+        self.miss(format!("{}: {why}", path.display()));
+        (self.report)(Effect::Denied { what: Denied::Write(path) });
+        Answer::Refuse(errno)
+    }
+
+    fn blind(&mut self, error: &dyn fmt::Display) -> Answer {
+        self.miss(format!("a program hid what it changed ({error})"));
+        Answer::Continue
+    }
+
+    fn miss(&mut self, why: String) {
+        // A manifest that takes no more lines is met by the next path at the latest.
+        let _ = self.recorder.as_mut().map(|recorder| recorder.missed(why));
+    }
+
+    fn save(&mut self, waiting: &Waiting) -> Result<(), Halt> {
+        let Some(deed) = calls::deed(waiting.arch, waiting.number) else { return Err(Halt::Idle) };
+        let arguments = &waiting.arguments;
+        match deed {
+            Deed::Open { place, flags } => self.open(waiting, place, flags),
+            Deed::Truncate(place) => {
+                let spot = self.spot(waiting, place)?;
+                self.change(&spot, Loss::Content)
+            }
+            Deed::Remove(place) if place.folder.is_some() && arguments[2] & REMOVE_FOLDER != 0 => {
+                self.remove(waiting, place, true)
+            }
+            Deed::Remove(place) => self.remove(waiting, place, false),
+            Deed::RemoveFolder(place) => self.remove(waiting, place, true),
+            Deed::Rename { from, to, flags } => {
+                let (from, to) = (self.spot(waiting, from)?, self.spot(waiting, to)?);
+                self.rename(&from, &to, flags.map_or(0, |at| arguments[at]))
+            }
+            Deed::Link { from, to } => {
+                let to = self.spot(waiting, to)?;
+                if found(&to)?.is_some() {
+                    return Err(Halt::Idle);
+                }
+                // A write through the new name changes the old one, too. A file without a name has none to change.
+                if let Some(from) = waiting.program.spot(from, arguments)?
+                    && let Some(stat) = found(&from)?
+                {
+                    self.touch(&from, &stat, Loss::Name)?;
+                }
+                self.born(&to.path)
+            }
+            Deed::Make(place) => {
+                let spot = self.spot(waiting, place)?;
+                match found(&spot)? {
+                    Some(_) => Err(Halt::Idle),
+                    None => self.born(&spot.path),
+                }
+            }
+            Deed::Alter(place) => {
+                let spot = self.spot(waiting, place)?;
+                self.change(&spot, Loss::Attributes)
+            }
+            Deed::AlterOpen(at) => {
+                let spot = waiting.program.open_spot(arguments[at] as i32)?.ok_or(Halt::Idle)?;
+                self.change(&spot, Loss::Attributes)
+            }
+            Deed::Bind => self.bind(waiting),
+            Deed::Mount => {
+                self.miss("it mounted something, and what it changed there was not seen".to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// What a call names, once it is certain that the call still waits.
+    fn spot(&self, waiting: &Waiting, place: Place) -> Result<Spot, Halt> {
+        let spot = waiting.program.spot(place, &waiting.arguments)?.ok_or(Halt::Idle)?;
+        if self.listener.waits(waiting) { Ok(spot) } else { Err(Halt::Idle) }
+    }
+
+    fn open(&mut self, waiting: &Waiting, place: Place, flags: Flags) -> Result<(), Halt> {
+        let flags = match flags {
+            Flags::In(at) => waiting.arguments[at] as u32,
+            Flags::Pointed(at) => {
+                let mut how = [0; 8];
+                waiting.program.read(waiting.arguments[at], &mut how)?;
+                u64::from_ne_bytes(how) as u32
+            }
+            Flags::Creat => (OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC).bits(),
+        };
+        let flags = OFlags::from_bits_retain(flags);
+        let creates = flags.contains(OFlags::CREATE);
+        let writes = flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC);
+        if flags.contains(OFlags::PATH) || flags.contains(OFlags::TMPFILE) || !(creates || writes) {
+            return Err(Halt::Idle);
+        }
+        let only_new = creates && flags.contains(OFlags::EXCL);
+        let follow = !only_new && !flags.contains(OFlags::NOFOLLOW);
+        let spot = waiting.program.spot_followed(place, &waiting.arguments, follow)?.ok_or(Halt::Idle)?;
+        if !self.listener.waits(waiting) {
+            return Err(Halt::Idle);
+        }
+        match found(&spot)? {
+            None if creates => self.born(&spot.path),
+            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && writes && !only_new => {
+                self.touch(&spot, &stat, Loss::Content)
+            }
+            // A terminal, a pipe, a folder, a link that is not followed, or nothing at all.
+            _ => Err(Halt::Idle),
+        }
+    }
+
+    fn remove(&mut self, waiting: &Waiting, place: Place, folder: bool) -> Result<(), Halt> {
+        let spot = self.spot(waiting, place)?;
+        match found(&spot)? {
+            Some(stat) if folder == (FileType::from_raw_mode(stat.st_mode) == FileType::Directory) => {
+                self.touch(&spot, &stat, Loss::Name)
+            }
+            _ => Err(Halt::Idle),
+        }
+    }
+
+    fn rename(&mut self, from: &Spot, to: &Spot, flags: u64) -> Result<(), Halt> {
+        let Some(moved) = found(from)? else { return Err(Halt::Idle) };
+        let there = found(to)?;
+        let same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (moved.st_dev, moved.st_ino);
+        // Two names of one file: nothing happens.
+        if there.as_ref().is_some_and(same) || there.is_some() && flags & NO_REPLACE != 0 {
+            return Err(Halt::Idle);
+        }
+        // From one file system to another nothing is moved: whoever tries copies then.
+        let device = rustix::fs::fstat(&to.folder).map_err(io::Error::from)?.st_dev;
+        if device != moved.st_dev {
+            return Err(Halt::Idle);
+        }
+        self.allowed(&from.path)?;
+        self.allowed(&to.path)?;
+        if let Some(there) = &there {
+            self.touch(to, there, Loss::Name)?;
+        }
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        let stopped = |stop| Halt::Stopped(from.path.clone(), stop);
+        recorder.moved(from, &moved, &to.path).map_err(stopped)?;
+        match there.filter(|_| flags & EXCHANGE != 0) {
+            Some(there) => recorder.moved(to, &there, &from.path).map_err(stopped),
+            None => Ok(()),
+        }
+    }
+
+    /// A socket with a path.
+    fn bind(&mut self, waiting: &Waiting) -> Result<(), Halt> {
+        let mut address = [0; 110];
+        let length = usize::try_from(waiting.arguments[2]).unwrap_or(0).min(address.len());
+        if length <= 2 {
+            return Err(Halt::Idle);
+        }
+        waiting.program.read(waiting.arguments[1], &mut address[..length])?;
+        let path = address[2..length].split(|byte| *byte == 0).next().unwrap_or_default();
+        if i32::from(u16::from_ne_bytes([address[0], address[1]])) != libc::AF_UNIX || path.is_empty() {
+            return Err(Halt::Idle);
+        }
+        let spot = waiting.program.spot_of(path)?.ok_or(Halt::Idle)?;
+        match self.listener.waits(waiting) && found(&spot)?.is_none() {
+            true => self.born(&spot.path),
+            false => Err(Halt::Idle),
+        }
+    }
+
+    fn change(&mut self, spot: &Spot, loss: Loss) -> Result<(), Halt> {
+        let stat = found(spot)?.ok_or(Halt::Idle)?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => self.touch(spot, &stat, loss),
+            FileType::Directory if loss == Loss::Attributes => self.touch(spot, &stat, loss),
+            _ => Err(Halt::Idle),
+        }
+    }
+
+    fn allowed(&self, path: &Path) -> Result<(), Halt> {
+        match self.protected.iter().any(|protected| path.starts_with(protected)) {
+            true => Err(Halt::Refused(path.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn born(&mut self, path: &Path) -> Result<(), Halt> {
+        self.allowed(path)?;
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        recorder.born(path).map_err(|stop| Halt::Stopped(path.to_owned(), stop))
+    }
+
+    fn touch(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<(), Halt> {
+        self.allowed(&spot.path)?;
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        let before = recorder.touch(spot, stat, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
+        if let Some(before @ Before::File { saved: Saved::Lost(_), .. }) = before {
+            (self.report)(Effect::Touched { path: spot.path.clone(), before });
+        }
+        Ok(())
+    }
+}
+
+/// What is there.
+fn found(spot: &Spot) -> Result<Option<Stat>, Halt> {
+    Ok(spot.stat()?)
+}

@@ -1,0 +1,281 @@
+//! A real bash under the filter, with the supervisor in the test's own process.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use super::*;
+use crate::sandbox::{Before, Denied, Effect, Record, Saved};
+
+struct Fixture {
+    temp: tempfile::TempDir,
+    largest: u64,
+    budget: u64,
+    protected: Vec<PathBuf>,
+}
+
+/// What a command left.
+struct Ran {
+    output: Output,
+    manifest: Manifest,
+    effects: Vec<Effect>,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let temp = tempfile::tempdir().unwrap();
+        fs::create_dir(temp.path().join("tree")).unwrap();
+        Fixture { temp, largest: 1 << 20, budget: 4 << 20, protected: Vec::new() }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.temp.path().canonicalize().unwrap().join("tree")
+    }
+
+    fn store(&self) -> PathBuf {
+        self.temp.path().join("store")
+    }
+
+    fn run(&self, script: &str) -> Ran {
+        let record = Record {
+            store: self.store(),
+            largest: self.largest,
+            budget: self.budget,
+            skip: ["/proc", "/dev", "/tmp"].map(PathBuf::from).to_vec(),
+            within: vec![self.root()],
+        };
+        let mut command = Command::new("bash");
+        command.args(["--norc", "--noprofile", "-c", script]).current_dir(self.root());
+        let (output, effects) = supervised(command, &record, &self.protected).unwrap();
+        Ran { output, manifest: Manifest::read(&self.store()).unwrap(), effects }
+    }
+
+    /// Runs `before` alone, then the script, and says of every path below the tree what was there, and what was kept.
+    fn touched(&self, script: &str) -> Vec<String> {
+        let ran = self.run(script);
+        let root = self.root();
+        let told = |touched: &Touched| {
+            let path = touched.path.strip_prefix(&root).unwrap_or(&touched.path).display();
+            let kept = touched.saved().map(|name| fs::read_to_string(self.store().join(name)).unwrap());
+            match (&touched.before, kept) {
+                (Before::File { mode, .. }, Some(text)) => format!("{path} {mode:o} {text}"),
+                (Before::File { mode, saved: Saved::Untouched, .. }, _) => format!("{path} {mode:o}"),
+                (Before::File { saved, .. }, _) => format!("{path} {saved:?}"),
+                (Before::Link { target }, _) => format!("{path} -> {}", target.display()),
+                (Before::Folder { mode }, _) => format!("{path}/ {mode:o}"),
+                (Before::Absent, _) => format!("{path} -"),
+                (Before::Special, _) => format!("{path} special"),
+            }
+        };
+        let missed = ran.manifest.missed.iter().map(|why| format!("missed: {why}"));
+        let named = ran.manifest.touched.iter().filter(|touched| touched.path.starts_with(&root));
+        let mut told: Vec<String> = named.map(told).chain(missed).collect();
+        told.sort();
+        told
+    }
+}
+
+/// Runs a command under the filter to its end, and answers its calls.
+fn supervised(mut command: Command, record: &Record, protected: &[PathBuf]) -> io::Result<(Output, Vec<Effect>)> {
+    let recording = Recording::new(Some(record), protected.to_vec())?;
+    let child = {
+        // SAFETY: the recording outlives the start, and joining it allocates nothing.
+        let joining: Joining<'static> = unsafe { std::mem::transmute(recording.joining()) };
+        // SAFETY: as above.
+        unsafe {
+            command.pre_exec(move || {
+                joining.join();
+                Ok(())
+            })
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?
+    };
+    let (sender, effects) = std::sync::mpsc::channel();
+    let serving = recording.serve(move |effect| sender.send(effect).unwrap())?;
+    let output = child.wait_with_output()?;
+    serving.join().unwrap();
+    Ok((output, effects.into_iter().collect()))
+}
+
+/// What `script` touches in a tree that `before` makes.
+fn check(before: &str, script: &str, want: &[&str]) {
+    let fixture = Fixture::new();
+    let made = Command::new("bash").args(["-c", before]).current_dir(fixture.root()).status().unwrap();
+    assert!(made.success(), "{before}");
+    assert_eq!(fixture.touched(script), want, "{script}");
+}
+
+#[test]
+fn what_is_touched_is_saved_before() {
+    let a = "printf one > a; chmod 640 a";
+    // Reading, and failing, leave nothing.
+    check(a, "cat a; ls; grep one a; test -w a; : < a; exec 3< a", &[]);
+    check(a, "rm b; rmdir a; mkdir a; ln -s x a; rm -r nowhere; mv b c; truncate -s 1 -c no", &[]);
+    check(a, "echo two > /dev/null; (exec 2>/dev/null; echo x >&2)", &[]);
+    // Contents.
+    check(a, "echo two > a", &["a 640 one"]);
+    check(a, "echo two >> a", &["a 640 one"]);
+    check(a, "echo two > a; echo three > a; rm a; echo x > a", &["a 640 one"]);
+    check(a, "truncate -s 1 a", &["a 640 one"]);
+    check(a, ": <> a", &["a 640 one"]);
+    // Births, at whatever was no name before.
+    check(a, "echo x > b; mkdir c; ln -s a d; mkfifo e; echo y > c/f", &["b -", "c -", "c/f -", "d -", "e -"]);
+    check(a, "echo x > b; rm b", &["b -"]);
+    // Names.
+    check(a, "rm a", &["a 640 one"]);
+    check(a, "mv a b", &["a 640 one", "b -"]);
+    check("printf one > a; printf two > b", "mv a b", &["a 644 one", "b 644 two"]);
+    check("ln -s a b; mkdir -m 750 c", "rm b; rmdir c", &["b -> a", "c/ 750"]);
+    check("ln -s a b", "echo x > b", &["a -"]);
+    check("mkdir d; ln -s d l; printf x > d/f", "rm l/f", &["d/f 644 x"]);
+    check(
+        "mkdir -p d/e; printf x > d/e/f; ln -s f d/l",
+        "mv d g",
+        &["d/ 755", "d/e/ 755", "d/e/f 644 x", "d/l -> f", "g -", "g/e -", "g/e/f -", "g/l -"],
+    );
+    // Modes and times.
+    check(a, "chmod 600 a; chmod 700 a", &["a 640"]);
+    check(a, "chmod 600 a; echo x > a", &["a 640 one"]);
+    check("mkdir -m 750 d", "chmod 700 d", &["d/ 750"]);
+    check(a, "touch -c -d 2001-01-01 a", &["a 640"]);
+    // Where the shell is, and what it opened, count.
+    check("mkdir d; printf x > d/a", "cd d; rm ../d/./a", &["d/a 644 x"]);
+}
+
+#[test]
+fn a_file_that_was_kept_by_name_is_copied_before_it_is_written() {
+    check("printf one > a", "mv a b; echo two > b", &["a 644 one", "b -"]);
+    check("printf one > a", "mv a b; echo two >> b; mv b c; echo x >> c", &["a 644 one", "b -", "c -"]);
+    check("printf one > a", "ln a b; echo two > b", &["a 644 one", "b -"]);
+    check("printf one > a; ln a b", "rm a; echo two > b", &["a 644 one", "b 644 one"]);
+    check("printf one > a; ln a b", "echo two > a; mv b c", &["a 644 one", "b 644 one", "c -"]);
+    check("mkdir d; printf one > d/a", "mv d e; echo two > e/a", &["d/ 755", "d/a 644 one", "e -", "e/a -"]);
+}
+
+#[test]
+fn names_that_are_not_text_are_kept() {
+    let fixture = Fixture::new();
+    let ran = fixture.run(r"touch $'a\xff'; ln -s $'\xfe' l; rm l; ln -s $'x\xfe' l; rm l");
+    let found: Vec<&Path> = ran.manifest.touched.iter().map(|touched| touched.path.as_path()).collect();
+    let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"a\xff");
+    assert_eq!(found, [fixture.root().join(name), fixture.root().join("l")]);
+}
+
+#[test]
+fn what_is_too_large_is_told_before_it_is_lost() {
+    let fixture = Fixture::new();
+    let big = fixture.root().join("big");
+    fs::write(&big, vec![7; (1 << 20) + 1]).unwrap();
+    fs::write(fixture.root().join("holes"), "x").unwrap();
+    let ran = fixture.run("truncate -s 1G holes; echo x >> holes; echo x > big; rm big");
+    let why = "it has 2 MiB, more than the 1 MiB that undo keeps of a file";
+    let before = Before::File { mode: 0o644, size: (1 << 20) + 1, saved: Saved::Lost(why.into()) };
+    assert_eq!(ran.effects, [Effect::Touched { path: big.clone(), before: before.clone() }]);
+    assert!(ran.manifest.touched.iter().any(|touched| touched.path == big && touched.before == before));
+    // A name costs nothing, however large the file is.
+    fs::write(&big, vec![7; (1 << 20) + 1]).unwrap();
+    let fixture = Fixture { temp: fixture.temp, ..Fixture::new() };
+    fs::remove_dir_all(fixture.store()).unwrap();
+    let ran = fixture.run("rm big; truncate -s 5 holes");
+    assert_eq!(ran.effects, []);
+    let sizes: Vec<u64> = ran
+        .manifest
+        .touched
+        .iter()
+        .map(|it| fs::metadata(fixture.store().join(it.saved().unwrap())).unwrap().len())
+        .collect();
+    assert_eq!(sizes, [(1 << 20) + 1, (1 << 30) + 2]);
+}
+
+#[test]
+fn a_command_has_a_budget() {
+    let mut fixture = Fixture::new();
+    fixture.budget = 8192;
+    check_budget(&fixture);
+}
+
+fn check_budget(fixture: &Fixture) {
+    for name in ["a", "b", "c"] {
+        fs::write(fixture.root().join(name), vec![1; 4096]).unwrap();
+    }
+    let ran = fixture.run("for f in a b c; do echo x > $f; done");
+    let lost: Vec<PathBuf> = ran
+        .effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Touched { path, .. } => Some(path),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lost, [fixture.root().join("c")]);
+}
+
+#[test]
+fn protected_paths_stay_as_they_are() {
+    let mut fixture = Fixture::new();
+    fs::create_dir_all(fixture.root().join("x/hooks")).unwrap();
+    fixture.protected = vec![fixture.root().join("x/hooks")];
+    let ran =
+        fixture.run("echo a > x/hooks/pre; mkdir x/hooks/d; mv x/hooks y; chmod 700 x/hooks; echo b > x/ok; echo $?");
+    let denied: Vec<&Effect> = ran.effects.iter().collect();
+    let want = ["x/hooks/pre", "x/hooks/d", "x/hooks", "x/hooks"]
+        .map(|name| Effect::Denied { what: Denied::Write(fixture.root().join(name)) });
+    assert_eq!(denied, want.iter().collect::<Vec<_>>());
+    assert_eq!(String::from_utf8_lossy(&ran.output.stdout), "0\n");
+    assert!(fixture.root().join("x/hooks").is_dir() && fixture.root().join("x/ok").is_file());
+}
+
+#[test]
+fn a_kill_in_the_middle_ends_the_supervisor_with_what_was_saved() {
+    let fixture = Fixture::new();
+    fs::write(fixture.root().join("a"), "one").unwrap();
+    let ran = fixture.run("echo two > a; (while :; do echo x > b; rm b; done) & sleep 0.05; kill -9 $!; kill -9 $$");
+    assert_eq!(ran.output.status.code(), None);
+    assert_eq!(
+        ran.manifest.touched[0].saved().map(|name| fs::read_to_string(fixture.store().join(name)).unwrap()),
+        Some("one".into())
+    );
+}
+
+#[test]
+fn signals_that_come_meanwhile_do_no_harm() {
+    let fixture = Fixture::new();
+    let script = "trap 'n=$((n+1))' USR1; p=$$; (for i in $(seq 200); do kill -USR1 $p; done) & \
+        for i in $(seq 200); do echo x > f$i; done; wait; wait; ls | wc -l";
+    let ran = fixture.run(script);
+    assert_eq!(String::from_utf8_lossy(&ran.output.stdout).trim(), "200");
+    assert_eq!(ran.manifest.touched.len(), 200);
+}
+
+#[test]
+fn a_second_supervisor_is_refused() {
+    let fixture = Fixture::new();
+    let filter = super::filter::Filter::new().unwrap();
+    let mut inner = Command::new("true");
+    // SAFETY: as for the first one.
+    unsafe {
+        inner.pre_exec(move || {
+            filter.install()?;
+            filter.install().map(drop)
+        })
+    };
+    assert_eq!(inner.status().unwrap_err().raw_os_error(), Some(libc::EBUSY));
+    drop(fixture);
+}
+
+#[test]
+fn a_manifest_that_was_cut_short_is_read_to_there() {
+    let fixture = Fixture::new();
+    fixture.run("echo x > a; echo x > b");
+    let path = fixture.store().join(MANIFEST);
+    let bytes = fs::read(&path).unwrap();
+    for cut in 0..bytes.len() {
+        fs::write(&path, &bytes[..cut]).unwrap();
+        let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+        let manifest = Manifest::read(&fixture.store()).unwrap();
+        let at_end = usize::from(bytes[cut] == b'\n');
+        assert_eq!(usize::from(manifest.began) + manifest.touched.len(), whole + at_end, "{cut}");
+    }
+}
