@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::agents::AgentRow;
 use crate::commands::report::SkillList;
 use crate::hooks;
-use crate::message::{FileDiff, Todo};
+use crate::message::{FileDiff, Todo, TodoStatus};
 use crate::protocol::report::{
     Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
 };
@@ -268,9 +268,11 @@ fn todos(items: &[Todo]) -> String {
     if items.is_empty() {
         return "The agent has no todo list.".into();
     }
-    items.iter().fold(String::new(), |mut text, todo| {
+    let done = items.iter().filter(|todo| todo.status == TodoStatus::Completed).count();
+    items.iter().fold(format!("Todos: {done} of {}", items.len()), |mut text, todo| {
         let (mark, words) = todo.line();
-        let _ = writeln!(text, "- {mark} {words}");
+        // A break that is not seen where the text is printed as it is.
+        let _ = write!(text, "  \n{mark} {words}");
         text
     })
 }

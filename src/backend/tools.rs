@@ -244,6 +244,9 @@ pub trait Host: Send + Sync {
     fn web_search<'a>(&'a self, query: &'a str, allowed: &'a [String], blocked: &'a [String]) -> SearchFuture<'a>;
 }
 
+/// Files that the model has seen, with the hash (lower-case hex SHA-256) of what it saw.
+pub type Seen = HashMap<PathBuf, String>;
+
 /// Everything that one call may use. It owns all of it.
 #[derive(Clone)]
 pub struct Context {
@@ -252,8 +255,7 @@ pub struct Context {
     /// What the call was let do.
     pub permit: Permit,
     pub dirs: Arc<Dirs>,
-    /// Files that the model has seen, with the hash (lower-case hex SHA-256) of what it saw.
-    pub seen: Arc<HashMap<PathBuf, String>>,
+    pub seen: Arc<Seen>,
     /// Where the plan is to be written; none outside plan mode.
     pub plan: Option<PathBuf>,
     pub settings: Arc<Settings>,

@@ -89,10 +89,10 @@ impl Mode {
     /// What the status line shows.
     pub fn label(self) -> &'static str {
         match self {
-            Mode::Default => "ask before changes",
+            Mode::Default => "ask first",
             Mode::AcceptEdits => "accept edits",
             Mode::Edits => "all edits",
-            Mode::Plan => "plan mode",
+            Mode::Plan => "plan",
             Mode::Bypass => "bypass permissions",
             Mode::DontAsk => "don't ask",
         }

@@ -18,11 +18,13 @@ use super::theme::Theme;
 use super::transcript::Transcript;
 use crate::commands::Registry;
 use crate::message::Todo;
-use crate::protocol::{Delivery, Op, Queued, StatusLine, Typed};
+use crate::protocol::{Delivery, Op, Queued, SettingPlace, StatusLine, Typed};
 use crate::session::entry::{CacheBreak, Seq};
 
 /// How long a hint stays.
 const HINT: Duration = Duration::from_secs(5);
+/// How long it takes to read one.
+const READ: Duration = Duration::from_millis(1_500);
 /// A second Esc or Ctrl+C within this time means the stronger thing.
 pub(super) const TWICE: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,8 @@ pub struct Options {
 #[derive(Debug, Clone)]
 pub(super) struct Hint {
     pub(super) text: String,
+    /// From then on it has been read, and the next key takes it away.
+    pub(super) read: Instant,
     pub(super) until: Instant,
 }
 
@@ -305,12 +309,26 @@ impl App {
         self.asks.settle(self.size, &self.options.theme);
     }
 
+    /// Takes away what was said long ago, or what was read and a key follows.
+    pub(super) fn outlive(&mut self, pressed: bool, now: Instant) {
+        self.hint.take_if(|hint| hint.until <= now || (pressed && hint.read <= now));
+    }
+
+    /// Switches vim keys on or off; the setting follows.
+    pub(super) fn switch_vim(&mut self, now: Instant) -> Op {
+        let on = self.composer.vim.is_none();
+        self.use_vim(on);
+        self.tell(if on { "vim keys on: Esc for normal mode" } else { "vim keys off" }, now);
+        let value = Some(if on { "vim" } else { "normal" }.to_owned());
+        Op::Set { key: "tui.editor_mode".to_owned(), value, place: SettingPlace::User }
+    }
+
     pub(super) fn tell(&mut self, text: impl Into<String>, now: Instant) {
-        self.hint = Some(Hint { text: text.into(), until: now + HINT });
+        self.hint = Some(Hint { text: text.into(), read: now + READ, until: now + HINT });
     }
 
     pub(super) fn tell_briefly(&mut self, text: impl Into<String>, now: Instant) {
-        self.hint = Some(Hint { text: text.into(), until: now + TWICE });
+        self.hint = Some(Hint { text: text.into(), read: now + READ, until: now + TWICE });
     }
 
     /// Starts the end, or ends at once when it has been asked for before.

@@ -27,6 +27,9 @@ enum Form {
     AppleScript,
 }
 
+/// What the names of pictures that were kept from the clipboard begin with.
+pub(super) const KEPT_AS: &str = "clipboard-";
+
 /// A program with its arguments.
 type Source = (&'static str, &'static [&'static str], Form);
 
@@ -123,7 +126,7 @@ impl Clipboard {
         if bytes.len() as u64 > LARGEST_PICTURE {
             return Err("the image in the clipboard is larger than 20 MB".to_owned());
         }
-        let name = format!("clipboard-{}.{}", &sha256_hex(bytes)[..8], ending(bytes).unwrap_or("png"));
+        let name = format!("{KEPT_AS}{}.{}", &sha256_hex(bytes)[..8], ending(bytes).unwrap_or("png"));
         let path = self.pictures.keep(OsStr::new(&name), bytes);
         let path = path.map_err(|error| format!("cannot keep the image: {error}"))?;
         Ok(Picture { path, bytes: bytes.len() as u64 })

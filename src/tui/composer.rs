@@ -417,11 +417,10 @@ impl Composer {
         self.popup = None;
     }
 
-    /// How a prompt of this project looked, where a paste of it was folded.
+    /// How a prompt of this project looked, where it had pastes or pictures.
     pub fn folded(&self, sent: &str) -> Option<String> {
         let draft = Draft::of(self.history.find(sent.trim())?);
-        let pasted = draft.chips.iter().any(|chip| matches!(chip, Chip::Paste { .. }));
-        pasted.then(|| draft.folded())
+        (!draft.chips.is_empty()).then(|| draft.folded())
     }
 
     /// Replaces the text; a `!` in front makes it a shell line.

@@ -243,7 +243,7 @@ impl Dialog {
 }
 
 /// As many parts of a hint as fit, the first ones first.
-fn fitting(parts: &[&str], width: usize) -> String {
+pub(super) fn fitting(parts: &[&str], width: usize) -> String {
     let mut hint = String::new();
     for part in parts.iter().filter(|part| !part.is_empty()) {
         let longer = if hint.is_empty() { (*part).to_owned() } else { format!("{hint} · {part}") };

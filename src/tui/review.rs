@@ -8,6 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
 
 use super::changes;
+use super::dialog::fitting;
 use super::paint;
 use super::render::{Row, diff};
 use super::theme::Theme;
@@ -114,15 +115,9 @@ impl Review {
     /// Keys, for the last line.
     pub fn hint(&self, width: usize) -> Option<String> {
         self.hunks().next()?;
-        let turns = if self.changes.scopes.len() > 1 { "←→ by turn · " } else { "" };
-        let apply = if self.decided() { "Enter apply and tell the agent · " } else { "" };
-        let long = format!("{apply}space keep/revert · f file · c comment · {turns}q close");
-        let short = if self.decided() {
-            "Enter apply · space · c comment · q"
-        } else {
-            "space keep/revert · c comment · q"
-        };
-        Some(if paint::width(&long) <= width { long } else { short.to_owned() })
+        let apply = if self.decided() { "Enter apply" } else { "" };
+        let turns = if self.changes.scopes.len() > 1 { "←→ by turn" } else { "" };
+        Some(fitting(&[apply, "Space keep/revert", "q close", "c comment", turns, "f whole file"], width))
     }
 
     /// The rows, and which of them show the hunk that keys are about.

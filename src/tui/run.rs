@@ -84,8 +84,10 @@ pub struct Terminal<O: Output> {
 /// Why the loop ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Left {
-    /// The user, or the engine.
+    /// The user.
     Done,
+    /// The engine ended, and nobody had asked for it: the session could not be opened.
+    Ended,
     Signal(Signal),
     /// The terminal is gone.
     Gone,
@@ -170,6 +172,9 @@ pub async fn run<O: Output>(
             // There is more to draw, and no key waits.
             () = tokio::task::yield_now(), if front.behind => {}
         }
+    }
+    if front.left == Left::Done && !front.app.closing {
+        front.left = Left::Ended;
     }
     front.host.save_draft(&front.app.draft());
     if front.left != Left::Gone {

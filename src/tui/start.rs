@@ -1,5 +1,6 @@
 //! Opens the terminal, starts the engine beside it, and brings everything back at the end.
 
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -97,6 +98,7 @@ pub fn start(start: Start) -> io::Result<u8> {
     };
     Ok(match left {
         Left::Done if crashed => 1,
+        Left::Ended => 1,
         Left::Done => 0,
         Left::Gone | Left::Signal(Signal::Hangup) => 129,
         Left::Signal(Signal::Interrupt) => 130,
@@ -147,13 +149,13 @@ impl Looks {
             (name, _) => name,
         };
         let file = self.folder.join(name).with_extension("toml");
-        let own = match themes::is_name(name) && !themes::SHIPPED.contains(&name) {
-            true => {
-                Some(std::fs::read_to_string(&file).map_err(|error| format!("the theme {}: {error}", file.display()))?)
-            }
-            false => None,
+        let is_own = themes::is_name(name) && !themes::SHIPPED.contains(&name);
+        let named = |error: &dyn Display| match is_own {
+            true => format!("themes/{name}.toml: {error}"),
+            false => error.to_string(),
         };
-        Theme::for_terminal(name, own.as_deref(), self.depth).map_err(|error| error.to_string())
+        let own = is_own.then(|| std::fs::read_to_string(&file)).transpose().map_err(|error| named(&error))?;
+        Theme::for_terminal(name, own.as_deref(), self.depth).map_err(|error| named(&error))
     }
 }
 

@@ -169,13 +169,13 @@ impl Status {
 
 /// A mode's name for people and its color.
 pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
-    match mode {
-        Mode::Default => ("default", theme.mode_default),
-        Mode::AcceptEdits | Mode::Edits => (mode.label(), theme.mode_accept_edits),
-        Mode::Plan => ("plan", theme.mode_plan),
-        Mode::Bypass => ("bypass permissions", theme.mode_bypass),
-        Mode::DontAsk => ("don't ask", theme.mode_default),
-    }
+    let style = match mode {
+        Mode::Default | Mode::DontAsk => theme.mode_default,
+        Mode::AcceptEdits | Mode::Edits => theme.mode_accept_edits,
+        Mode::Plan => theme.mode_plan,
+        Mode::Bypass => theme.mode_bypass,
+    };
+    (mode.label(), style)
 }
 
 /// How much room is left before the conversation is compacted, or before the end when nothing does that.

@@ -322,7 +322,7 @@ fn steers_and_queues_and_takes_back() {
     ───
     > ▏Ask anything   / commands   @ files   ! shell   ? keys
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<up>");
     assert_snapshot!(run.sent(), @r#"
@@ -344,7 +344,7 @@ fn nothing_typed_is_lost() {
     ───
     > see [Pasted 120 lines]▏
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>typed since");
     let sent = format!("see {}", long.trim());
@@ -356,7 +356,7 @@ fn nothing_typed_is_lost() {
     > see [Pasted 120 lines]
       typed since▏
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<ctrl+s>");
     assert_eq!(run.app.draft().text, "");
@@ -379,21 +379,19 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     let found = Event::Report(report::Report::Todos(todos.collect()));
     run.busy().event(found.clone());
     assert_snapshot!(run.screen(), @r"
-
-
     ● Waiting for … (0 s · esc to interrupt)
-    ┌ /todos ────────── 0↑ 3↓ · Esc closes ┐
-    │ • ☐ step 1                           │
-    │ • ☐ step 2                           │
-    │ • ☐ step 3                           │
-    │ • ☐ step 4                           │
-    │ • ☐ step 5                           │
-    │ • ☐ step 6                           │
+    ┌ /todos ────────── 0↑ 4↓ · Esc closes ┐
+    │ Todos: 0 of 9                        │
+    │ ☐ step 1                             │
+    │ ☐ step 2                             │
+    │ ☐ step 3                             │
+    │ ☐ step 4                             │
+    │ ☐ step 5                             │
     └──────────────────────────────────────┘
     ───
     > ▏Ask anything   / commands   @ files  …
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<pgdn>");
     assert!(run.screen().contains("step 9"), "{}", run.screen());

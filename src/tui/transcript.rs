@@ -215,7 +215,7 @@ impl Transcript {
             Restore::Undo => "undone",
             Restore::Redo => "redone",
             Restore::Rewind => "restored",
-            Restore::Review => "reverted in part",
+            Restore::Review => "reverted in /diff",
         };
         let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
         let short = |path: &PathBuf| self.history.short(&path.to_string_lossy());

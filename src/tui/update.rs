@@ -22,9 +22,7 @@ use crate::protocol::{Answer, Delivery, Fold, ListKind, Op, Typed};
 
 /// Takes one message and returns the effects to run, in order.
 pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
-    if app.hint.as_ref().is_some_and(|hint| hint.until <= now) {
-        app.hint = None;
-    }
+    app.outlive(matches!(msg, Msg::Key(key) if key.kind != KeyEventKind::Release), now);
     let mut effects = match msg {
         Msg::Key(key) if key.kind == KeyEventKind::Release => return Vec::new(),
         Msg::Key(key) => key_pressed(app, key, now),
@@ -66,6 +64,10 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
             app.options.theme = *theme;
             if !app.options.highlight {
                 app.options.theme.syntax = None;
+            }
+            // What was wrong with the theme before it in the list.
+            if app.picker.is_some() {
+                app.hint = None;
             }
             Vec::new()
         }
@@ -470,13 +472,7 @@ pub(super) fn command(
     match (server, args.as_str()) {
         (Server::Screen(Screen::Exit), _) => app.quit(),
         (Server::Screen(Screen::Copy), which) => clipboard::copy(app, which, now),
-        (Server::Screen(Screen::Vim), _) => {
-            let on = app.composer.vim.is_none();
-            app.use_vim(on);
-            app.tell(if on { "vim keys on: Esc for normal mode" } else { "vim keys off" }, now);
-            let mode = if on { "vim" } else { "normal" };
-            vec![Effect::Send(Op::builtin(Builtin::Config, format!("tui.editor_mode {mode}")))]
-        }
+        (Server::Screen(Screen::Vim), _) => vec![Effect::Send(app.switch_vim(now))],
         (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],
         (Server::List(ListKind::Memory), number) => {
             app.wanted = number.parse().ok();

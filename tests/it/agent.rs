@@ -183,6 +183,8 @@ async fn the_same_call_again_and_again_asks() {
         .await;
     assert!(run.trace().ends_with("turn ended Repeated"), "{}", run.trace());
     assert_eq!(run.trace().matches("toolresult").count(), 5);
+    // People are shown what the call is about, not its JSON.
+    assert!(run.trace().contains(r#"{"type":"repeated","tool":"Read","title":"a.txt","times":5}"#), "{}", run.trace());
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ async fn todos_are_listed() {
 - reply: [text: Done.]
 "#;
     let ran = Harness::new().script(script).prompt("go").prompt("/todos").run().await;
-    assert_eq!(last_notice(&ran), "- ☑ Read\n- ◐ Writing\n- ☐ Rest\n");
+    assert_eq!(last_notice(&ran), "Todos: 1 of 3  \n☑ Read  \n◐ Writing  \n☐ Rest");
     let ran = Harness::new().prompt("/todos").run().await;
     assert_eq!(last_notice(&ran), "The agent has no todo list.");
 }

@@ -7,6 +7,14 @@ const READY: &str = "Ask anything";
 const UP: &str = "\x1b[A";
 
 #[test]
+fn words_that_find_no_session_end_with_an_error() {
+    let program = Program::new();
+    let mut screen = launch(&program, (80, 24), &["--offline", "--resume", "nothing-like-it"]);
+    screen.wait_text("no session matches");
+    assert_eq!(screen.wait_exit().exit_code(), 1);
+}
+
+#[test]
 fn the_last_screen_is_a_receipt_and_undo_takes_everything_back() {
     let yaml = "
 - reply: [tool: {name: Read, input: {file_path: a.txt}}]
@@ -141,7 +149,7 @@ fn pastes_and_pictures_come_back_after_a_restart() {
     screen.wait_text("was left unsent when cocode last ended here");
     screen.send("\r");
     screen.wait_text("Seen.");
-    screen.wait_text("[image/png, ");
+    screen.wait_text(both);
     assert!(!screen.text().contains("not attached"), "{}", screen.text());
     screen.wait_text(READY);
     leave(&mut screen);

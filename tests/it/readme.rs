@@ -12,6 +12,7 @@ use cocode::config::paths::{Env, Paths};
 use cocode::config::{self, docs};
 use cocode::provider::offline::script::Script;
 use cocode::tui::keymap::{self, Key};
+use cocode::tui::theme::Theme;
 use regex::Regex;
 
 fn root() -> &'static Path {
@@ -87,7 +88,9 @@ fn examples_of_files_are_valid() {
     for script in blocks("yaml") {
         Script::parse(&script).unwrap();
     }
-    for settings in blocks("toml") {
+    let (themes, settings): (Vec<_>, Vec<_>) = blocks("toml").into_iter().partition(|text| text.contains("[styles]"));
+    assert_eq!(themes.iter().map(|text| Theme::parse(text).is_ok()).collect::<Vec<_>>(), [true]);
+    for settings in settings {
         let home = tempfile::tempdir().unwrap();
         let env = Env::fake(home.path(), &[]);
         let paths = Paths::new(&env).unwrap();

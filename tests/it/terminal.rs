@@ -90,7 +90,7 @@ fn a_task_at_every_size() {
         answer(&screen, "1. Yes", "1");
         screen.wait_text("done 漢字");
         screen.wait_text(READY);
-        screen.wait_text("default");
+        screen.wait_text("ask first");
         assert_eq!(std::fs::read_to_string(program.project().join("a.txt")).unwrap(), "one\nzwei\nthree\n");
         let rows = screen.scrollback_text();
         for shown in ["mach 日本 👍", "I read 日本語 🦀 first.", "done 漢字"] {
@@ -470,12 +470,12 @@ fn alt_t_is_read_as_terminals_send_it() {
     // The engine has said what the model can.
     screen.wait_text("0 tokens");
     screen.send("\x1bt");
-    screen.wait_text("default · deep · ");
+    screen.wait_text("ask first · deep · ");
     screen.send("\x1bT");
     screen.wait_text("no thinking");
     // As terminals with a richer keyboard protocol say it.
     screen.send("\x1b[116:84;4u");
-    screen.wait_text("default · ultra · ");
+    screen.wait_text("ask first · ultra · ");
     screen.send("go\r");
     screen.wait_text("Seen it.");
     screen.wait_text("thought, 1 token ");
@@ -492,8 +492,8 @@ fn a_plan_is_reviewed_with_each_choice() {
 "##;
     for (keys, mode, shown) in [
         ("1", "accept edits", "Something came of it."),
-        ("2", "default", "Something came of it."),
-        ("3", "default", "Something came of it."),
+        ("2", "ask first", "Something came of it."),
+        ("3", "ask first", "Something came of it."),
         ("4", "plan", "Something came of it."),
         (ESC, "plan", "✗ you kept planning"),
     ] {

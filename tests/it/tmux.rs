@@ -102,7 +102,7 @@ impl Tmux {
         let shell: Vec<_> = all.lines().filter(|row| row.starts_with("shell row ")).collect();
         assert_eq!(shell, (1..=history).map(|n| format!("shell row {n}")).collect::<Vec<_>>(), "{all}");
         let rules = all.lines().filter(|row| row.starts_with('─')).count();
-        let status = all.lines().filter(|row| row.starts_with("default · ")).count();
+        let status = all.lines().filter(|row| row.starts_with("ask first · ")).count();
         assert_eq!((rules, status), (2, 1), "{all}");
         for text in shown {
             assert_eq!(all.matches(text).count(), 1, "{text}: {all}");

@@ -166,17 +166,19 @@ impl Agent {
                 Err(error) => return Err(error),
             }
         }
-        let accesses: Vec<(CallId, Access)> =
-            permitted.iter().map(|call| (call.ready.call.id.clone(), call.ready.access.clone())).collect();
+        let known: Vec<(CallId, Access, String)> = permitted
+            .iter()
+            .map(|Permitted { ready, .. }| (ready.call.id.clone(), ready.access.clone(), ready.work.title().to_owned()))
+            .collect();
         let mut watched = Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
         done.extend(self.run_all((permitted, among), mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
             let Done { result, after } = done.swap_remove(at);
-            let access = accesses.iter().find(|(call, _)| *call == id).map(|(_, access)| access);
+            let call = known.iter().find(|(call, ..)| *call == id);
             let again = self.repeats.note(&name, &input, &result);
-            let read = match access {
-                Some(Access::Read { path }) if result.outcome == Outcome::Ok => Some((id, path.clone())),
+            let read = match call {
+                Some((_, Access::Read { path }, _)) if result.outcome == Outcome::Ok => Some((id, path.clone())),
                 _ => None,
             };
             watched.note(&result);
@@ -196,7 +198,9 @@ impl Agent {
             }
             if again >= REPEATS && end.is_none() {
                 self.repeats.clear();
-                let question = Question::Repeated { tool: name, title: input, times: again };
+                // One that never ran has no title.
+                let title = call.map_or(input, |(_, _, title)| title.clone());
+                let question = Question::Repeated { tool: name, title, times: again };
                 if !matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes)) {
                     end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Repeated });
                 }

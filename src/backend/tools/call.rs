@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Context, Dirs, Manners, Output, Tool, input};
+use super::{Context, Dirs, Manners, Output, Seen, Tool, input};
 use crate::message::FileDiff;
 use crate::permission::Access;
 use crate::provider::ToolSpec;
@@ -17,7 +17,7 @@ use crate::stdx::schema::Schema;
 /// A running call. It owns what it works with, so that it may outlive the round in which it began.
 pub type Running = Pin<Box<dyn Future<Output = Output> + Send>>;
 
-type Outlook = dyn Fn() -> Result<FileDiff, String> + Send + Sync;
+type Outlook = dyn Fn(&Seen) -> Result<FileDiff, String> + Send + Sync;
 
 /// A call whose input fits its tool. Paths are resolved against the folders of the moment in which it was read.
 pub struct Call {
@@ -37,7 +37,10 @@ impl Call {
     }
 
     /// For a change of a file: works out what it would do now.
-    pub(super) fn with_outlook(self, outlook: impl Fn() -> Result<FileDiff, String> + Send + Sync + 'static) -> Call {
+    pub(super) fn with_outlook(
+        self,
+        outlook: impl Fn(&Seen) -> Result<FileDiff, String> + Send + Sync + 'static,
+    ) -> Call {
         Call { outlook: Some(Box::new(outlook)), ..self }
     }
 
@@ -50,10 +53,10 @@ impl Call {
         &self.title
     }
 
-    /// The change that the call would make, or why it must fail as the files are now: that text may tell of the file.
-    /// None where no file is changed.
-    pub fn outlook(&self) -> Option<Result<FileDiff, String>> {
-        self.outlook.as_ref().map(|outlook| outlook())
+    /// The change that the call would make, or why it must fail as the files are now, and as far as the model has seen them:
+    /// that text may tell of the file. None where no file is changed.
+    pub fn outlook(&self, seen: &Seen) -> Option<Result<FileDiff, String>> {
+        self.outlook.as_ref().map(|outlook| outlook(seen))
     }
 
     /// Runs the call. Its future ends soon after `context.cancel`, with what was there until then; a dropped future leaves

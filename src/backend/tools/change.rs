@@ -10,7 +10,7 @@ use crate::permission::Access;
 
 use super::call::Typed;
 use super::file::{self, Change, Snapshot};
-use super::{Call, Context, Dirs, Manners, Output};
+use super::{Call, Context, Dirs, Manners, Output, Seen};
 
 /// Whether the model knows the file as it is now; the error tells it to read it first.
 pub(super) type Known<'a> = &'a dyn Fn(&Path, &Snapshot) -> Result<(), String>;
@@ -49,13 +49,18 @@ impl<T: ChangesFile> Typed for T {
         let input = Arc::new(input);
         let outlook = {
             let (input, path) = (input.clone(), path.clone());
-            move || T::work_out(&input, path.clone(), &|_, _| Ok(())).map(|change| change.diff())
+            move |seen: &Seen| {
+                let change = T::work_out(&input, path.clone(), &|path, before| file::check_seen(path, before, seen))?;
+                // What must fail is not asked about.
+                change.check_seen(seen)?;
+                Ok(change.diff())
+            }
         };
         let work = move |context: Context| async move {
             if let Err(refusal) = file::check_target(&path, context.permit.target()) {
                 return Output::error(refusal);
             }
-            let known = |path: &Path, before: &Snapshot| file::check_seen(path, before, &context);
+            let known = |path: &Path, before: &Snapshot| file::check_seen(path, before, &context.seen);
             match T::work_out(&input, path, &known) {
                 Ok(change) => change.make(&context).await,
                 Err(error) => Output::error(error),

@@ -13,7 +13,7 @@ use crate::stdx::links;
 use crate::stdx::regular;
 use crate::stdx::replace::{self, Expected, Replacement};
 
-use super::{Context, FileChange, Output, diff};
+use super::{Context, FileChange, Output, Seen, diff};
 
 /// Longest path that is looked at, in bytes: `PATH_MAX` of Linux.
 const MAX_PATH: usize = 4_096;
@@ -140,8 +140,8 @@ pub(super) fn snapshot(path: &Path) -> Result<Option<Snapshot>, String> {
 ///
 /// # Errors
 /// A sentence that tells it to read the file, again if it changed.
-pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, context: &Context) -> Result<(), String> {
-    match context.seen.get(path) {
+pub(super) fn check_seen(path: &Path, snapshot: &Snapshot, seen: &Seen) -> Result<(), String> {
+    match seen.get(path) {
         Some(hash) if *hash == snapshot.hash => Ok(()),
         Some(_) => Err(changed(path)),
         None => {
@@ -166,15 +166,21 @@ impl Change {
         diff::of(&self.path, before, &self.after)
     }
 
+    /// Checks that the model knows what it is about to change.
+    ///
+    /// # Errors
+    /// A sentence that tells it to read the file, again if it changed.
+    pub(super) fn check_seen(&self, seen: &Seen) -> Result<(), String> {
+        self.before.as_ref().map_or(Ok(()), |before| check_seen(&self.path, before, seen))
+    }
+
     /// Makes the change, after checking that the file is still the one that the model has seen. Once begun it is finished,
     /// also when the future is dropped.
     pub(super) async fn make(self, context: &Context) -> Output {
         let Some(target) = context.permit.target().map(Path::to_owned) else {
             return Output::error("Not done: no permission was given for this file.");
         };
-        if let Some(before) = &self.before
-            && let Err(refusal) = check_seen(&self.path, before, context)
-        {
+        if let Err(refusal) = self.check_seen(&context.seen) {
             return Output::error(refusal);
         }
         if context.cancel.is_cancelled() {

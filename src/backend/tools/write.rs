@@ -131,12 +131,15 @@ mod tests {
         assert_eq!((output.outcome, fixture.root.join("new").exists()), (Outcome::Interrupted, false));
     }
 
-    #[test]
-    fn preview_changes_nothing() {
-        let fixture = Fixture::new();
+    #[tokio::test]
+    async fn preview_changes_nothing() {
+        let mut fixture = Fixture::new();
         fixture.file("a", "old\n");
         let call = fixture.call(&Write, json!({"file_path": "a", "content": "new\n"})).unwrap();
-        let diff = call.outlook().unwrap().unwrap();
+        // Nobody is asked about what must fail.
+        assert!(call.outlook(&fixture.seen).unwrap().unwrap_err().contains("you have not read it"));
+        fixture.ok(&Read, json!({"file_path": "a"})).await;
+        let diff = call.outlook(&fixture.seen).unwrap().unwrap();
         assert_eq!((diff.unified.as_str(), diff.created), ("@@ -1 +1 @@\n-old\n+new\n", false));
         assert_eq!(fixture.content("a"), "old\n");
     }

@@ -368,7 +368,8 @@ impl Registry {
         complete(query, self.all().filter(|command| !command.hidden))
     }
 
-    /// What `/help` says, as Markdown: groups with their numbers, and a line for each command, what it does first.
+    /// What `/help` says, as Markdown: groups with their numbers, and a row for each command, what it does before what it
+    /// takes.
     pub fn help(&self) -> String {
         let groups = Builtin::GROUPS.iter().map(|(title, group)| {
             let among = |command: &&Command| command.builtin().is_some_and(|builtin| group.contains(&builtin));
@@ -379,18 +380,15 @@ impl Registry {
         let count: usize = groups.iter().map(|(_, commands)| commands.len()).sum();
         let mut text = format!("Commands ({count}; `?` on an empty prompt shows the keys)\n");
         for (title, commands) in groups {
-            let _ = writeln!(text, "\n**{title}** ({})\n", commands.len());
+            let _ = writeln!(text, "\n**{title}** ({})\n\n| | |\n|---|---|", commands.len());
+            // A bar would begin another cell, a backquote would end the code.
+            let cell = |text: &str| text.replace('|', "\\|");
             for command in commands {
-                let hint = command.argument_hint.as_ref().map(|hint| format!(" {hint}")).unwrap_or_default();
-                // A backquote would end the code.
-                let hint = hint.replace('`', "'");
-                let tag = match command.source() {
-                    Some(source) => format!(" ({})", source.tag()),
-                    None if command.needs_terminal() => " (needs a terminal)".to_owned(),
-                    None => String::new(),
-                };
-                let does = first_sentence(command.summary());
-                let _ = writeln!(text, "- {does} · `/{}{hint}`{tag}", command.name);
+                let hint = command.argument_hint.as_ref().map(|hint| format!(" · `{}`", hint.replace('`', "'")));
+                let does = first_sentence(command.summary()).trim_end_matches('.');
+                let tag = command.source().map(|source| format!(" ({})", source.tag())).unwrap_or_default();
+                let row = (cell(does), cell(&hint.unwrap_or_default()));
+                let _ = writeln!(text, "| `/{}` | {}{tag}{} |", command.name, row.0, row.1);
             }
         }
         text

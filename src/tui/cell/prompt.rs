@@ -38,7 +38,12 @@ impl Prompt {
             let fold = Row::from(Line::styled(text::truncate(&more, width).into_owned(), theme.dim));
             rows.splice(HEAD..rows.len() - TAIL, [fold]);
         }
-        for media in &self.media {
+        // What the text names is not named again.
+        let named = match (&self.folded, detail) {
+            (Some(folded), Detail::Folded | Detail::Live { .. }) => folded.matches("[Image ").count(),
+            _ => 0,
+        };
+        for media in self.media.iter().skip(named) {
             rows.extend(wrap::plain(&format!("[{}]", text::clean_line(media)), theme.dim, width, &Prefix::indent(2)));
         }
         rows

@@ -231,11 +231,18 @@ fn everything_else() {
     let shell =
         |done: Option<(String, Option<i32>)>| Cell::Shell(Shell { command: "git status".into(), since: at(60), done });
     let prompt = |text: String| Cell::Prompt(Prompt { text, folded: None, media: vec!["image/png, 12 kB".into()] });
+    // The text names one, the other came by its path.
+    let pictured = Cell::Prompt(Prompt {
+        text: "what is [Image 1] in @b.png".into(),
+        folded: Some("what is [Image 1: a.png, 2 kB] in @b.png".into()),
+        media: vec!["image/png, 2 kB".into(), "image/png, 3 kB".into()],
+    });
     let rows = [
         ("welcome", Cell::Welcome(Welcome { model: model.clone(), cwd: cwd.clone(), title: None })),
         ("welcome_resumed", Cell::Welcome(Welcome { model, cwd, title: Some("Fix the parser".into()) })),
         ("prompt", prompt("Please fix the failing test in the parser, and say why it failed.\n\n  Thanks".into())),
         ("prompt_long", prompt(numbered(42))),
+        ("prompt_pictures", pictured),
         ("thinking", Cell::Thinking(thinking(false))),
         ("thought", Cell::Thinking(thought)),
         ("retry", Cell::Retry(retry.clone())),

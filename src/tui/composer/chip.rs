@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 pub use crate::protocol::Picture;
 use crate::protocol::{Fold, Typed};
-use crate::tui::paint;
+use crate::tui::{clipboard, paint};
 
 /// First of the private characters that stand for chips; they never come in from outside (`tidy` drops them).
 const FIRST: u32 = 0xF_0000;
@@ -41,7 +41,12 @@ impl Chip {
             Chip::Paste { lines, .. } => format!("[Pasted {lines} lines]"),
             Chip::Image { number, picture } => {
                 let name = picture.path.file_name().unwrap_or_default().to_string_lossy();
-                format!("[Image {number}: {}, {}]", paint::cut(&paint::visible(&name), NAME), size(picture.bytes))
+                // The digits that tell one from another say nothing to people.
+                let name = match name.starts_with(clipboard::KEPT_AS) {
+                    true => "clipboard".into(),
+                    false => paint::cut(&paint::visible(&name), NAME),
+                };
+                format!("[Image {number}: {name}, {}]", size(picture.bytes))
             }
         }
     }
@@ -349,6 +354,11 @@ mod tests {
         let want: Vec<PathBuf> = ["/tmp/a.png", "src/main.rs", "my file.txt"].iter().map(PathBuf::from).collect();
         assert_eq!(draft.attachments(), want);
         assert_eq!(draft.chip(shot).unwrap().label(), "[Image 1: a.png, 24 kB]");
+        let name = |name: &str| {
+            let picture = Picture { path: name.into(), bytes: 1_500_000 };
+            Chip::Image { picture, number: 2 }.label()
+        };
+        assert_eq!(name("/h/pictures/clipboard-ccd91cd1.png"), "[Image 2: clipboard, 1.5 MB]");
         // What is kept of it comes back the same, whatever stood around it.
         let again = Draft::of(&draft.typed());
         assert_eq!((again.expanded(), again.folded()), (draft.expanded(), draft.folded()));

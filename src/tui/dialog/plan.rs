@@ -141,8 +141,8 @@ impl Review {
         let (width, height) = (area.width, area.height);
         let page = self.page(width, height, theme);
         let tail = self.tail(width, height, theme);
-        let path = self.path.to_string_lossy();
-        let path = text::truncate_start(&path, (width as usize).saturating_sub(13));
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let path = text::truncate_start(&name, (width as usize).saturating_sub(13));
         paint::rule(
             buf,
             paint::take(&mut area, 1),

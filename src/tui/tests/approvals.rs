@@ -73,7 +73,7 @@ fn all_of_it_on_one_page() {
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
     ↑↓ Enter choose · Esc no · e edit · d whole diff
-    default · … · 2 more questions
+    ask first · … · 2 more questions
     "#);
     run.keys("<right>");
     assert_snapshot!(run.screen(), @r#"
@@ -86,7 +86,7 @@ fn all_of_it_on_one_page() {
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
     project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · e edit
-    default · … · 2 more questions
+    ask first · … · 2 more questions
     "#);
     run.msg(Msg::Resize(40, 12)).wait(1_000).live();
     assert_snapshot!(run.screen(), @r#"
@@ -99,7 +99,7 @@ fn all_of_it_on_one_page() {
       4. No, and say why                   n
       5. Both edits: this, src/lib.rs      a
     project: .claude/settings.local.json
-    default · … · 2 more questions
+    ask first · … · 2 more questions
     "#);
     run.msg(Msg::Resize(200, 60)).wait(1_000).live();
     assert_snapshot!(run.screen(), @r#"
@@ -112,7 +112,7 @@ fn all_of_it_on_one_page() {
       4. No, and say why                                           n
       5. Both edits: this, src/lib.rs                              a
     project: .claude/settings.local.json · ↑↓ Enter choose · Esc no · e edit · d whole diff
-    default · … · 2 more questions
+    ask first · … · 2 more questions
     "#);
 }
 

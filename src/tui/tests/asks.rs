@@ -372,7 +372,7 @@ fn a_question_waits_in_one_line() {
     ───
     > also rename it▏
     ───
-    default · … · 1 more question
+    ask first · … · 1 more question
     ");
     run.wait(1_000);
     assert_snapshot!(run.screen(), @r"
@@ -382,7 +382,7 @@ fn a_question_waits_in_one_line() {
     › 1. Yes                                                       y
       2. No, and say why                                           n
     keys work in a moment
-    default · … · 1 more question
+    ask first · … · 1 more question
     ");
     run.frame().wait(1_000);
     assert_snapshot!(run.screen(), @r"
@@ -392,7 +392,7 @@ fn a_question_waits_in_one_line() {
     › 1. Yes                                                       y
       2. No, and say why                                           n
     ↑↓ Enter choose · Esc no
-    default · … · 1 more question
+    ask first · … · 1 more question
     ");
     let mut run = Run::new(40, 12);
     let asker = Some(Asker { agent: "Explore".into(), description: "find the parser".into() });
@@ -402,7 +402,7 @@ fn a_question_waits_in_one_line() {
     ───
     > x▏
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<ctrl+r>");
     assert_snapshot!(run.screen(), @r"
@@ -411,7 +411,7 @@ fn a_question_waits_in_one_line() {
     search: ▏
     type to search earlier prompts
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
 }
 
@@ -454,7 +454,7 @@ fn what_is_read_before_a_yes() {
       2. Always ‹session›: Bash(touch:*)  ←→
       3. No, and say why                   n
     ↑↓ Enter choose · Esc no
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     let long: String = (1..=30).map(|n| format!("echo {n}; ")).collect::<String>() + "rm -rf /";
     let mut run = Run::new(40, 12);
@@ -471,7 +471,7 @@ fn what_is_read_before_a_yes() {
       2. (read to the end first) Yes, always
       3. No, and say why                   n
     PgDn: 2 more rows to read before Yes · …
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<end>").frame();
     assert_snapshot!(run.screen(), @r"
@@ -486,7 +486,7 @@ fn what_is_read_before_a_yes() {
       2. Always ‹session›: Bash(touch:*)  ←→
       3. No, and say why                   n
     PgUp/PgDn 2↑ 0↓ · Enter choose · Esc no
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     let rules: Vec<String> = (1..=30).map(|n| format!("Bash(tool{n}:*)")).collect();
     let mut run = Run::new(40, 12);
@@ -505,7 +505,7 @@ fn what_is_read_before_a_yes() {
     › 2. (read to the end first) Yes, always
       3. No, and say why                   n
     PgDn: 28 more rows to read before Yes ·…
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<end>").frame().keys("2");
     assert_eq!(run.answers().len(), 1);

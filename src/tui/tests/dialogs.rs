@@ -41,7 +41,7 @@ fn permission_is_asked_at_every_size() {
       2. (read to the end first) Yes, always
       3. No, and say why                   n
     PgDn: 1 more rows to read before Yes · …
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<right>");
     assert_snapshot!(run.screen(), @r"
@@ -56,7 +56,7 @@ fn permission_is_asked_at_every_size() {
     › 2. (read to the end first) Yes, always
       3. No, and say why                   n
     PgDn: 1 more rows to read before Yes · …
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>");
     assert_snapshot!(
@@ -94,7 +94,7 @@ fn diffs_scroll_in_the_dialog() {
     › 1. Yes                               y
       2. No, and say why                   n
     PgUp/PgDn 6↑ 17↓ · Enter choose · Esc no
-    default · … · ? keys
+    ask first · … · ? keys
     ");
 }
 
@@ -161,7 +161,7 @@ fn lists_filter_and_choose() {
 
 
     type to filter · ↑↓ Enter choose · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>/permissions<enter>");
     let rule = RuleRow { rule: "Bash(ls:*)".into(), behavior: Behavior::Allow, source: "session".into(), fixed: None };
@@ -235,7 +235,7 @@ fn going_back_puts_the_prompt_into_the_composer() {
     › second⏎line
       first
     type to filter · ↑↓ Enter choose · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":5,"what":"both"}"#));
@@ -289,7 +289,7 @@ fn the_list_of_models_takes_a_key_and_shows_it_nowhere() {
       Local            no server on 11434, 8080 · r: look again
       Offline          fixed recipes, no network
     type to filter · ↑↓ Enter choose · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     // What is pasted at a provider without a key is one, and never text of the filter.
     let paste = |text: &str| Msg::Paste { text: text.into(), image: None };
@@ -301,7 +301,7 @@ fn the_list_of_models_takes_a_key_and_shows_it_nowhere() {
     or sent to a model.
     > ••••••••••••••••••••••••▏   24 characters
     Enter store · Esc back
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>");
     run.msg(models(Some(Word::Done { text: "Key stored in ~/.config/cocode/credentials.toml".into() })));
@@ -315,7 +315,7 @@ fn the_list_of_models_takes_a_key_and_shows_it_nowhere() {
       Local            no server on 11434, 8080 · r: look again
       Offline          fixed recipes, no network
     Key stored in ~/.config/cocode/credentials.toml
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     // A search for a server leaves the list open.
     run.keys("<down>r");
@@ -329,7 +329,7 @@ fn the_list_of_models_takes_a_key_and_shows_it_nowhere() {
     › Local            no server on 11434, 8080 · r: look again
       Offline          fixed recipes, no network
     Looking for a local server…
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<esc>");
     assert_snapshot!(run.sent(), @r#"
@@ -373,7 +373,7 @@ fn settings_are_found_changed_and_explained_in_a_list() {
       tui.notifications  ‹on›      default
       tui.theme          ‹dark›    default
     type to filter · ↑↓ move · Space change · ? what it means · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("not ?");
     assert_snapshot!(run.screen(), @r"
@@ -384,7 +384,7 @@ fn settings_are_found_changed_and_explained_in_a_list() {
 
       What tui.notifications means. Default: on.
     type to filter · ↑↓ move · Space change · ? what it means · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.msg(settings("dark", Some(Word::Done { text: "Saved to config.toml".into() })));
     assert_snapshot!(run.screen(), @r"
@@ -395,7 +395,7 @@ fn settings_are_found_changed_and_explained_in_a_list() {
 
       What tui.notifications means. Default: on.
     Saved to config.toml
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     // Once somebody has moved, letters are keys of the list.
     run.keys("?<ctrl+u><down><down>pd").msg(settings("dark", None));
@@ -407,7 +407,7 @@ fn settings_are_found_changed_and_explained_in_a_list() {
       tui.notifications  ‹on›      changed just now
       tui.theme          ‹dark›    changed just now
     Space change · d default · p for this project · ? what it means · Esc close
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     assert_snapshot!(run.sent(), @r#"
     {"op":"set","key":"tui.notifications","value":"false","place":"user"}

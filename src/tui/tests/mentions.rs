@@ -46,7 +46,7 @@ fn a_skill_is_completed_in_the_middle_of_a_line() {
     > use /c▏
     ───
     › /commit  Commits the work                          bundled
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<tab>here");
     assert_eq!(lit(&mut run), "use [/commit] here");

@@ -16,7 +16,7 @@ fn history_is_walked_and_searched() {
     search: test▏
     fix the tests
     ───
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<esc>");
     assert_eq!(run.app.draft().text, "half");
@@ -37,7 +37,7 @@ fn files_complete_after_an_at() {
     ───
     › src/main.rs
       日本/ma p.md
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<down><enter>please<enter>");
     let want = r#"{"op":"prompt","text":"look at @\"日本/ma p.md\" please","attachments":["日本/ma p.md"],"delivery":"steer"}"#;
@@ -84,7 +84,7 @@ fn commands_pop_up() {
     ───
     › /clear  Start over with an empty conversation          1/2
       /cost   What this session has cost
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<esc>zz<enter>");
     assert_snapshot!(run.screen(), @r"

@@ -78,6 +78,18 @@ fn the_clipboard_is_waited_for_and_can_be_left() {
 }
 
 #[test]
+fn what_was_said_goes_with_the_next_key_once_it_was_read() {
+    let mut run = Run::new(60, 24);
+    let why = "no image in the clipboard";
+    run.keys("<ctrl+v>").msg(Msg::Picture(Err(why.into()))).wait(1_000).keys("a");
+    assert!(run.screen().contains(why), "{}", run.screen());
+    run.wait(600);
+    assert!(run.screen().contains(why), "{}", run.screen());
+    run.keys("b");
+    assert!(!run.screen().contains(why), "{}", run.screen());
+}
+
+#[test]
 fn large_texts_are_no_trouble() {
     let line = "日本 word ".repeat(5_000);
     let mut run = Run::new(40, 12);

@@ -73,14 +73,14 @@ fn hunks_are_reverted_with_a_comment() {
 
 
 
-    space keep/revert · f file · c comment · ←→ by turn · q close
+    Space keep/revert · q close · c comment · ←→ by turn · f whole file
     ");
     run.keys(" cuse the constant<enter><down> ");
     let shown = screen(&run);
     let rows: Vec<&str> = shown.lines().filter(|row| row.contains("[✗") || row.contains('“')).collect();
     let want = ["  src/main.rs  1/2  [✗ revert]", "  “use the constant”", "› src/main.rs  2/2  [✗ revert]"];
     assert_eq!(rows, want);
-    assert!(shown.ends_with("Enter apply · space · c comment · q"), "{shown}");
+    assert!(shown.contains("\nEnter apply · Space keep/revert · q close · c comment"), "{shown}");
     run.keys("<enter>");
     assert!(run.app.pager.is_none());
     let (one, other) = (r#""new":[1,2]"#, r#""new":[8,9]"#);
@@ -106,7 +106,7 @@ fn a_turn_is_reviewed_on_its_own() {
 
 
 
-    space keep/revert · c comment · q
+    Space keep/revert · q close · c comment
     ");
     run.keys("f<enter>");
     assert!(run.sent().contains(r#""turn":7"#));
@@ -130,7 +130,7 @@ fn nothing_decided_sends_nothing_and_the_hunk_stays_in_view() {
     › c.txt  1/1  [✓ keep]
     9 - old
     9 + new
-    space keep/revert · c comment · q
+    Space keep/revert · q close · c comment
     ");
     run.keys("c").paste("pasted").keys("<enter>");
     assert!(screen(&run).contains("“pasted”"));

@@ -43,7 +43,7 @@ fn a_plan_is_reviewed_at_every_size() {
     plan(&mut run, &long_plan());
     assert!(run.app.covers());
     assert_snapshot!(over(&run), @r"
-    ── Plan · …ans/brave-otter-humming.md ───
+    ── Plan · brave-otter-humming.md ───
     Cache the answers
 
     • step 1 of the plan
@@ -153,7 +153,7 @@ fn an_edited_plan_is_shown_and_words_are_pasted() {
     run.msg(Msg::PlanEdited { id: AskId(9), text: Ok("of another question".into()) });
     run.frame().wait(500).keys("4").paste("two\nlines").keys("!");
     assert_snapshot!(over(&run), @r"
-    ── Plan · …ans/brave-otter-humming.md ───
+    ── Plan · brave-otter-humming.md ───
     Plan
 
     Do it well.
@@ -205,7 +205,7 @@ fn questions_are_asked_one_after_the_other() {
       2. Files
       3. Other: in your own words
     ↑↓ Enter choose · ← → · Esc decline
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("2");
     assert_snapshot!(run.screen(), @r"
@@ -219,7 +219,7 @@ fn questions_are_asked_one_after_the_other() {
       3. [ ] Benchmarks
       4. [ ] Other: in your own words
     Space mark · Enter next · ← → · Esc dec…
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys(" <down><down> <enter>");
     run.keys("<left>");
@@ -234,7 +234,7 @@ fn questions_are_asked_one_after_the_other() {
          sentence.
       4. [ ] Other: in your own words
     Space mark · Enter next · ← → · Esc dec…
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<tab>my own");
     assert_snapshot!(run.screen(), @r"
@@ -249,7 +249,7 @@ fn questions_are_asked_one_after_the_other() {
          sentence.
     › 3. Other: my own▏
     ↑↓ Enter choose · ← → · Esc decline
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>");
     assert_snapshot!(run.screen(), @r"
@@ -262,7 +262,7 @@ fn questions_are_asked_one_after_the_other() {
     3. What is it called?
        my own
     Enter send · ← back · Esc decline
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("<enter>");
     assert_eq!(
@@ -286,7 +286,7 @@ fn questions_have_room_on_large_screens() {
          What Files means, told in one sentence.
       3. Other: in your own words
     ↑↓ Enter choose · ← → · Esc decline
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.msg(Msg::Resize(200, 60)).frame().wait(500).keys("<tab>1");
     assert_snapshot!(run.screen(), @r"
@@ -301,7 +301,7 @@ fn questions_have_room_on_large_screens() {
          What Benchmarks means, told in one sentence.
       4. [ ] Other: in your own words
     Space mark · Enter next · ← → · Esc decline
-    default · … · ? keys
+    ask first · … · ? keys
     ");
 }
 
@@ -350,7 +350,7 @@ fn planning_is_entered_by_a_word() {
     › 1. Yes, plan first                                           y
       2. No, continue without a plan                               n
     ↑↓ Enter choose · Esc no
-    default · … · ? keys
+    ask first · … · ? keys
     ");
     run.keys("1");
     assert_eq!(run.sent(), r#"{"op":"answer","id":7,"answer":{"type":"yes"}}"#);

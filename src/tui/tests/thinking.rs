@@ -51,12 +51,12 @@ fn keys_go_round_at_once_also_while_a_turn_runs() {
                 if sent.is_empty() { String::new() } else { format!(r#"{{"op":"set_thinking","level":"{sent}"}}"#) };
             assert_eq!(run.sent(), sent, "{keys}");
         };
-        check("<alt+t>", "default · deep · … · ? keys", "deep");
-        check("<alt+t>", "default · ultra · … · ? keys", "ultra");
+        check("<alt+t>", "ask first · deep · … · ? keys", "deep");
+        check("<alt+t>", "ask first · ultra · … · ? keys", "ultra");
         check("<alt+t>", "no thinking", "none");
-        check("<alt+T>", "default · ultra · … · ? keys", "ultra");
+        check("<alt+T>", "ask first · ultra · … · ? keys", "ultra");
         check("<tab>", "no thinking", "none");
-        check("<tab>", "default · deep · … · ? keys", "deep");
+        check("<tab>", "ask first · deep · … · ? keys", "deep");
     }
 }
 
@@ -69,10 +69,10 @@ fn what_the_engine_says_of_an_earlier_press_is_old() {
         run.event(told(level(said)));
         assert_eq!(status(&mut run), line, "{said:?}");
     };
-    check(Level::DeepThink, "default · ultra · … · ? keys");
-    check(Level::UltraThink, "default · ultra · … · ? keys");
+    check(Level::DeepThink, "ask first · ultra · … · ? keys");
+    check(Level::UltraThink, "ask first · ultra · … · ? keys");
     // Changed by a command, with no press under way.
-    check(Level::DeepThink, "default · deep · … · ? keys");
+    check(Level::DeepThink, "ask first · deep · … · ? keys");
 }
 
 #[test]
@@ -90,14 +90,14 @@ fn what_the_model_lacks_is_skipped_or_said() {
     let two = ThinkingInfo { supported: vec![Level::None, Level::DeepThink], ..info() };
     let mut run = begun(two.clone());
     run.keys("<alt+t>");
-    assert_eq!(status(&mut run), "default · deep · … · ? keys");
+    assert_eq!(status(&mut run), "ask first · deep · … · ? keys");
     run.keys("<alt+t>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"set_thinking","level":"none"}"#));
     let line = |info: ThinkingInfo| status(&mut begun(info));
     let fell = ThinkingInfo { level: Level::DeepThink, asked: Level::UltraThink, ..two };
-    assert_eq!(line(fell), "default · deep, at most · … · ? keys");
+    assert_eq!(line(fell), "ask first · deep, at most · … · ? keys");
     let none = ThinkingInfo { asked: Level::DeepThink, supported: vec![Level::None], ..info() };
-    assert_eq!(line(none.clone()), "default · cannot think · … · ? keys");
+    assert_eq!(line(none.clone()), "ask first · cannot think · … · ? keys");
     let mut run = begun(none);
     run.keys("<alt+t>");
     assert_eq!((status(&mut run), run.sent()), ("this model cannot think".into(), String::new()));
@@ -111,11 +111,11 @@ fn the_environment_locks_the_keys() {
         run.keys(key);
         assert_eq!((status(&mut run), run.sent()), ("locked by COCODE_THINKING_LEVEL".into(), String::new()));
         run.wait(9_000);
-        assert_eq!(status(&mut run), "default · deep · … · ? keys");
+        assert_eq!(status(&mut run), "ask first · deep · … · ? keys");
     }
     // Words do not count either, so they are not lit.
     run.keys("ultrathink");
-    assert_eq!((status(&mut run), lit(&mut run)), ("default · deep · … · ? keys".into(), vec![]));
+    assert_eq!((status(&mut run), lit(&mut run)), ("ask first · deep · … · ? keys".into(), vec![]));
 }
 
 /// What is emphasised on the screen, row by row.
@@ -145,7 +145,7 @@ fn words_are_lit_while_they_are_written() {
         );
     };
     let (plain, ultra, deep) =
-        ("default · … · ? keys", "default · ultra once · … · ? keys", "default · deep once · … · ? keys");
+        ("ask first · … · ? keys", "ask first · ultra once · … · ? keys", "ask first · deep once · … · ? keys");
     check("fix it, ultrathin", &[], plain);
     check("k", &["ultrathink"], ultra);
     check("s", &[], plain);

@@ -19,7 +19,7 @@ fn esc_leaves_insert_mode_before_it_interrupts() {
     ───
     > stop no▏w
     ───
-    -- NORMAL -- · default · …
+    -- NORMAL -- · ask first · …
     ");
     run.keys("<esc>");
     assert_eq!(run.sent(), r#"{"op":"interrupt"}"#);
@@ -43,7 +43,7 @@ fn rows_end_in_the_history() {
     ───
     > an earlier promp▏t
     ───
-    -- NORMAL -- · default · … · ? keys
+    -- NORMAL -- · ask first · … · ? keys
     ");
     run.keys("j");
     assert_eq!(run.app.composer.editor.text(), "new");
@@ -65,7 +65,7 @@ fn a_popup_closes_with_insert_mode() {
     ───
     > ▏c
     ───
-    -- VISUAL -- · default · … · ? keys
+    -- VISUAL -- · ask first · … · ? keys
     ");
 }
 
@@ -75,7 +75,7 @@ fn the_command_switches_and_keeps_it() {
     run.app.options.commands = Registry::builtin();
     run.keys("/vim<enter>");
     assert!(run.app.composer.vim.is_some());
-    let want = r#"{"op":"command","name":"config","args":"tui.editor_mode vim"}"#;
+    let want = r#"{"op":"set","key":"tui.editor_mode","value":"vim","place":"user"}"#;
     assert_eq!(run.sent().lines().last(), Some(want));
     run.keys("/vim<enter>");
     assert!(run.app.composer.vim.is_none());

@@ -7,6 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 
 use super::{Depth, Theme, Tokens};
+use crate::stdx::nearest;
 
 /// The shipped themes.
 const SHIPPED: &[(&str, &str)] = &[
@@ -58,10 +59,10 @@ pub(super) const STYLES: &[(&str, Field)] = &[
 pub enum ThemeError {
     #[error("no theme {name}; the themes are {known}")]
     Unknown { name: String, known: String },
-    #[error("the theme is not valid TOML: {0}")]
-    Syntax(String),
-    #[error("no style {0}")]
-    Style(String),
+    #[error("line {line}: {problem}")]
+    Syntax { line: usize, problem: String },
+    #[error("there is no style {name:?}{}", meant(name))]
+    Style { name: String },
     #[error(
         "{style}: cannot read {word:?}; write a color, bold, italic, underline, dim, reverse, strike, or `on` color"
     )]
@@ -71,9 +72,12 @@ pub enum ThemeError {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    name: String,
+    /// A theme of one's own is called as its file.
     #[serde(default)]
-    highlight: bool,
+    name: String,
+    /// The shipped theme that says what this one leaves out.
+    base: Option<String>,
+    highlight: Option<bool>,
     #[serde(default)]
     styles: BTreeMap<String, String>,
     #[serde(default)]
@@ -115,13 +119,21 @@ impl Theme {
     /// # Errors
     /// Names the style and the word that cannot be read.
     pub fn parse(text: &str) -> Result<Theme, ThemeError> {
-        let file: File = toml::from_str(text).map_err(|error| ThemeError::Syntax(error.to_string()))?;
-        let mut theme = Theme::plain(file.name.clone());
-        theme.syntax = file.highlight.then_some(file.name);
+        let file: File = toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            ThemeError::Syntax { line: before.matches('\n').count() + 1, problem: error.message().replace('\n', " ") }
+        })?;
+        let mut theme = match &file.base {
+            Some(base) => Theme { name: file.name.clone(), ..Theme::load(base)? },
+            None => Theme::plain(file.name.clone()),
+        };
+        if let Some(highlight) = file.highlight {
+            theme.syntax = highlight.then_some(file.name);
+        }
         let tokens = file.tokens.iter().map(|(name, style)| (format!("tokens.{name}"), style));
         for (name, style) in file.styles.iter().map(|(name, style)| (name.clone(), style)).chain(tokens) {
             let Some((_, field)) = STYLES.iter().find(|(known, _)| *known == name) else {
-                return Err(ThemeError::Style(name));
+                return Err(ThemeError::Style { name });
             };
             let style = parse_style(style).map_err(|word| ThemeError::Word { style: name, word })?;
             *field(&mut theme) = style;
@@ -161,6 +173,12 @@ impl Theme {
             depth: Depth::TrueColor,
         }
     }
+}
+
+/// Names the style that was probably meant.
+fn meant(name: &str) -> String {
+    let known = STYLES.iter().map(|(known, _)| *known);
+    nearest::nearest(name, known).map(|known| format!("; did you mean {known:?}?")).unwrap_or_default()
 }
 
 /// Reads a style; the error is the word that it stumbled over.
@@ -209,6 +227,26 @@ mod tests {
         check("red on 17", Ok(Style::new().fg(Color::Red).bg(Color::Indexed(17))));
         check("bold glowing", Err("glowing"));
         check("red on", Err("on"));
+    }
+
+    #[test]
+    fn a_theme_of_ones_own_begins_with_a_shipped_one() {
+        let own = Theme::parse("base = \"dark\"\n[styles]\naccent = \"red\"\n").expect("is a theme");
+        let dark = Theme::load("dark").expect("ships");
+        assert_eq!(own, Theme { name: String::new(), accent: Style::new().fg(Color::Red), ..dark });
+    }
+
+    #[test]
+    fn mistakes_are_named_in_one_line() {
+        let check = |text: &str, want: &str| {
+            let got = Theme::parse(text).map_or_else(|error| error.to_string(), |_| "a theme".to_owned());
+            assert!(got.starts_with(want) && !got.contains('\n'), "{text:?}: {got:?}");
+        };
+        check("accent = \"red\"", "line 1: unknown field `accent`, expected one of");
+        check("base = \"dark\"\n\n[styles]\naccent = \"red", "line 4: ");
+        check("[styles]\nacent = \"red\"", "there is no style \"acent\"; did you mean \"accent\"?");
+        check("[styles]\naccent = \"reddish\"", "accent: cannot read \"reddish\"; write a color");
+        check("base = \"drak\"", "no theme drak; the themes are dark, light, terminal, mono");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::session;
 use crate::session::entry::{Decider, Lasts};
+use crate::tools::Seen;
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {
@@ -90,10 +91,12 @@ impl Grounds<'_> {
         ToolResult::of_text(ready.call.id.clone(), Outcome::Denied, text)
     }
 
-    /// The change that the call would make, as the dialog shows it. An error is why it must fail as the file is now, where
-    /// the model may know what the file holds.
-    fn outlook(&self, ready: &Ready) -> Result<Option<FileDiff>, String> {
-        let (Some(outlook), Access::Write { path }) = (ready.work.outlook(), &ready.access) else { return Ok(None) };
+    /// The change that the call would make, as the dialog shows it. An error is why it must fail as the file is now, and as
+    /// the model has seen it, where the model may know what the file holds.
+    fn outlook(&self, ready: &Ready, seen: &Seen) -> Result<Option<FileDiff>, String> {
+        let (Some(outlook), Access::Write { path }) = (ready.work.outlook(seen), &ready.access) else {
+            return Ok(None);
+        };
         let mut diff = match outlook {
             Ok(diff) => diff,
             Err(problem) if self.read(path).behavior == Behavior::Allow => return Err(problem),
@@ -298,7 +301,7 @@ impl Agent {
         input[field] = Value::String(text.clone());
         let reworded = self.ready(ToolCall { input, ..ready.call.clone() }).map_err(|(_, problem)| problem);
         let reworded = reworded.and_then(|now| {
-            self.policy.grounds(&self.conversation).outlook(&now)?;
+            self.policy.grounds(&self.conversation).outlook(&now, self.conversation.context().seen())?;
             Ok(Ready { said: ready.said.clone(), reworded: Some(text), ..now })
         });
         match reworded {
@@ -317,7 +320,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<ControlFlow<Admission, (Ready, Decision)>, session::Error> {
         let grounds = self.policy.grounds(&self.conversation);
-        let diff = match grounds.outlook(&ready) {
+        let diff = match grounds.outlook(&ready, self.conversation.context().seen()) {
             Ok(diff) => diff,
             Err(problem) => {
                 let result = ToolResult::of_text(ready.call.id, Outcome::Error, problem);

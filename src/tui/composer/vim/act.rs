@@ -97,7 +97,8 @@ impl Vim {
     fn repeatable(&self, command: Command, editor: &Editor) -> Command {
         let Mode::Visual { lines, .. } = self.mode else { return command };
         let selected = self.selected(editor).map(|range| &editor.text()[range]).unwrap_or_default();
-        let size = match lines {
+        let whole = lines || matches!(command.action, Action::Operate(_, Target::SelectedLines));
+        let size = match whole {
             true => Target::Rows(selected.matches('\n').count() + 1),
             false => Target::Graphemes(selected.graphemes(true).count()),
         };
@@ -195,6 +196,11 @@ impl Vim {
             Target::Selection => {
                 let Mode::Visual { lines, .. } = self.mode else { return None };
                 Some(Region { range: self.selected(editor)?, lines })
+            }
+            Target::SelectedLines => {
+                let selected = self.selected(editor)?;
+                let last = line_at(text, prev(text, selected.end).max(selected.start));
+                Some(Region { range: line_at(text, selected.start).start..last.end, lines: true })
             }
             Target::Object(object) => objects::find(text, at, object, times),
             Target::Motion(motion) => {

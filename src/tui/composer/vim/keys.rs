@@ -34,6 +34,8 @@ pub(super) enum Target {
     Lines,
     /// What visual mode has selected.
     Selection,
+    /// The lines in which that is.
+    SelectedLines,
     /// As much as visual mode had selected when the change was made that is repeated: graphemes, or lines.
     Graphemes(usize),
     Rows(usize),
@@ -184,6 +186,9 @@ impl<I: Iterator<Item = char>> Keys<I> {
             'u' | 'U' | '~' => Ok(Action::Operate(case(key), selection)),
             'r' => Ok(Action::Replace(self.character()?, selection)),
             'J' => Ok(Action::Join { blank: true, target: selection }),
+            'D' | 'X' => Ok(Action::Operate(Operator::Delete, Target::SelectedLines)),
+            'C' | 'S' | 'R' => Ok(Action::Operate(Operator::Change, Target::SelectedLines)),
+            'Y' => Ok(Action::Operate(Operator::Yank, Target::SelectedLines)),
             'o' => Ok(Action::OtherEnd),
             'i' | 'a' => Ok(Action::SelectObject(self.object(key == 'a')?)),
             'g' => match self.take()? {

@@ -79,12 +79,13 @@ fn word(text: &str, at: usize, big: bool, around: bool, count: usize) -> Option<
     let mut range = run(text, at, big);
     let on_blank = class(text, at, big) == 0;
     // Around a word goes its blank behind, or the one before where none follows; around a blank, the word behind.
-    let mut parts = if around { 2 * count } else { count };
-    while parts > 1 && range.end < line.end {
-        range.end = run(text, range.end, big).end;
-        parts -= 1;
-        if around && !on_blank && parts == 1 && range.end < line.end && class(text, range.end, big) != 0 {
-            break;
+    for part in 0..count {
+        let blank_behind = |end: usize| end < line.end && class(text, end, big) == 0;
+        if part > 0 && range.end < line.end && (!around || !on_blank || blank_behind(range.end)) {
+            range.end = run(text, range.end, big).end;
+        }
+        if around && range.end < line.end && (on_blank || blank_behind(range.end)) {
+            range.end = run(text, range.end, big).end;
         }
     }
     let trailing = range.end > range.start && class(text, prev(text, range.end), big) == 0;
@@ -123,7 +124,11 @@ fn quoted(text: &str, at: usize, mark: char, around: bool) -> Option<Range<usize
 }
 
 fn block(text: &str, at: usize, pair: (char, char), around: bool, count: usize) -> Option<Region> {
-    let mut open = if text[at..].starts_with(pair.0) { at } else { opening(text, at, pair)? };
+    let mut open = match text[at..].starts_with(pair.0) {
+        true => at,
+        // Outside of any, the next one is meant.
+        false => opening(text, at, pair).or_else(|| Some(at + text[at..].find(pair.0)?))?,
+    };
     for _ in 1..count {
         open = opening(text, open, pair)?;
     }

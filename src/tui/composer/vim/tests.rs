@@ -374,6 +374,14 @@ fn visual_selects_characters_and_lines() {
         ("|a\nb\nc", "vGd", "|"),
         ("|a\nb\nc", "Vd.", "|c"),
         ("|abc", "v<right>d", "|c"),
+        ("a|bc\nd", "vD", "|d"),
+        ("a|bc\nd\ne", "vjX", "|e"),
+        ("a|bc\nd", "VYP", "|abc\nabc\nd"),
+        ("a|bc\nd", "vlCx<esc>", "|x\nd"),
+        ("a|bc\nd", "vSx<esc>", "|x\nd"),
+        ("a|bc\nd", "vRx<esc>", "|x\nd"),
+        ("a|b\nc\nd\ne", "vjD.", "|"),
+        ("|abc def\nx", "vYjp", "abc def\nx\n|abc def"),
         ("|abc", "vl<up>d", "|c"),
     ]);
 }

@@ -12,24 +12,28 @@ use crate::tui::theme::Theme;
 
 /// Rows of a list that what the selected row means leaves it, and the keys.
 const FEW: u16 = 4;
-/// Most rows of a list, and of what the selected row means.
+/// Most rows of a list on a screen of the usual height, and of what the selected row means.
 const ROWS: usize = 12;
 const MEANING: usize = 5;
 /// Columns that a filter wants beside the title.
 const FILTER: usize = 16;
 /// Columns below which the source of a value has no room.
 const NARROW: usize = 56;
+/// Most columns: farther apart, the two ends of a row are hard to read as one.
+const WIDE: u16 = 120;
+
 impl Picker {
     /// Rows that it wants at a width, at most `most`.
     pub fn height(&self, width: u16, most: u16, theme: &Theme) -> u16 {
+        let (width, rows) = (width.min(WIDE), ROWS.max(usize::from(most) / 2));
         let rows = match &self.over {
             Some(Over::Entry(entry)) => return entry.height(width).min(most),
             Some(Over::Values(values)) => return values.height(width, most, theme),
             // The height does not follow the filter: a list that jumps is hard to read.
             None if self.wait.is_some() => 8,
             // Room for the text of the selected row.
-            None if self.kind == Some(ListKind::Found) => self.items.len().clamp(5, ROWS),
-            None => self.items.len().clamp(1, ROWS),
+            None if self.kind == Some(ListKind::Found) => self.items.len().clamp(5, rows),
+            None => self.items.len().clamp(1, rows),
         };
         let head = if self.beside(usize::from(width)) { 2 } else { 3 };
         (rows as u16 + head + 1 + self.meaning(usize::from(width), theme).len() as u16).min(most)
@@ -73,8 +77,9 @@ impl Picker {
             Some(Over::Values(values)) => return values.draw(area, buf, theme),
             None => {}
         }
-        let width = area.width as usize;
         paint::rule(buf, paint::take(&mut area, 1), "", theme.border);
+        area.width = area.width.min(WIDE);
+        let width = area.width as usize;
         let cursor = self.draw_head(&mut area, buf, theme);
         let mut meaning = self.meaning(width, theme);
         // The list keeps a row of its own.
@@ -137,7 +142,7 @@ impl Picker {
     /// The keys, the most needed first.
     fn hints(&self) -> Vec<&'static str> {
         match self.kind {
-            Some(ListKind::Rules) => vec!["Esc close", "Enter revoke", "type to filter", "Tab test what you typed"],
+            Some(ListKind::Rules) => vec!["type to filter", "Enter revoke", "Esc close", "Tab test what you typed"],
             Some(ListKind::Settings) if self.moved => vec![
                 "Space change",
                 "d default",
