@@ -37,23 +37,85 @@ fn resume(bencher: Bencher<'_, '_>, boundary_every: u64) {
     bencher.bench(|| Session::open(home.path(), &id, SystemTime::now).expect("the session opens"));
 }
 
-/// Searches the log of a session of 75 MiB, where every line, and where none has the words.
-#[divan::bench(args = ["answer quotes", "absent heron", "/absen[t] he/"], sample_count = 10)]
-fn recall_75_mib(bencher: Bencher<'_, '_>, words: &str) {
+/// What is looked for: words of nearly every line, of some, of a few, none at all, one that is being typed, a pattern.
+const SOUGHT: [&str; 6] = ["w0 w3", "w120 w450", "w61803", "absent heron", "w61", "/w6180[3] /"];
+
+/// Searches the log of a session of 100 MB: as the first search does, and as those after it.
+#[divan::bench(args = SOUGHT, consts = [false, true], sample_count = 10)]
+fn recall_100_mb<const KNOWN: bool>(bencher: Bencher<'_, '_>, words: &str) {
     let home = tempfile::tempdir().expect("a temporary folder");
-    let id = long_session(home.path(), 1_000);
-    let logs = [home.path().join(id).join(cocode::session::LOG_FILE)];
-    let query = recall::Terms::new(words, None).expect("a query");
-    bencher.bench(|| recall::search(&logs, &query, 60).lines);
+    let logs = talks(home.path(), 1, 100_000_000);
+    bench_search(bencher, home.path(), &logs, KNOWN, words);
 }
 
-/// Searches all sessions of a home, three of 75 MiB each, as a key in /find does.
-#[divan::bench(args = ["answer quotes", "absent heron"], sample_count = 10)]
-fn find_225_mib(bencher: Bencher<'_, '_>, words: &str) {
+/// Searches all sessions of a home, as a key in /find does: few large ones, and many small ones.
+#[divan::bench(args = SOUGHT, consts = [4, 800], sample_count = 10)]
+fn find_200_mb<const SESSIONS: usize>(bencher: Bencher<'_, '_>, words: &str) {
     let home = tempfile::tempdir().expect("a temporary folder");
-    (0..3).for_each(|_| drop(long_session(home.path(), 1_000)));
+    let logs = talks(home.path(), SESSIONS, 200_000_000 / SESSIONS);
+    bench_search(bencher, home.path(), &logs, true, words);
+}
+
+/// The same before the words of the sessions are known.
+#[divan::bench(args = SOUGHT, sample_count = 10)]
+fn find_200_mb_first(bencher: Bencher<'_, '_>, words: &str) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let logs = talks(home.path(), 4, 50_000_000);
+    bench_search(bencher, home.path(), &logs, false, words);
+}
+
+fn bench_search(bencher: Bencher<'_, '_>, home: &Path, logs: &[PathBuf], known: bool, words: &str) {
     let query = recall::Terms::new(words, None).expect("a query");
-    bencher.bench(|| recall::sessions(home.path(), |_| true, &query, 40).expect("a list").len());
+    if known {
+        recall::remember(home, logs, &|| false);
+    }
+    bencher.bench(|| recall::sessions(home, |_| true, &query, 40).expect("a list").len());
+}
+
+/// Keeps the words of a session of 100 MB, as is done once beside the first search.
+#[divan::bench(sample_count = 3)]
+fn remember_100_mb(bencher: Bencher<'_, '_>) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let logs = talks(home.path(), 1, 100_000_000);
+    let index = logs[0].with_extension("words");
+    bencher
+        .with_inputs(|| drop(std::fs::remove_file(&index)))
+        .bench_values(|()| recall::remember(home.path(), &logs, &|| false));
+}
+
+/// Writes sessions of so many bytes each, of words that are as frequent as those of people and programs are: the nth a
+/// nth as often as the first, of 100,000, and in one of twenty places a number that is nowhere else. Their logs.
+fn talks(home: &Path, sessions: usize, bytes: usize) -> Vec<PathBuf> {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut text = |length: usize| {
+        let mut text = String::with_capacity(length + 16);
+        while text.len() < length {
+            let word = (100_000f64.powf(rng.f64()) - 1.0) as u64;
+            match rng.u8(0..20) {
+                0 => text.push_str(&format!("{:x}", rng.u32(..))),
+                _ => text.push_str(&format!("w{word}")),
+            }
+            text.push(if rng.u8(0..9) == 0 { '\n' } else { ' ' });
+        }
+        text
+    };
+    let bytes = if cfg!(debug_assertions) { bytes / 50 } else { bytes };
+    let mut logs = Vec::new();
+    for _ in 0..sessions {
+        let mut session = Session::create(home, Path::new("/code"), "1", SystemTime::now);
+        let mut say = |message: Message| {
+            session.append(EntryKind::Message { message: Arc::new(message) }).expect("the entry is written")
+        };
+        for turn in 1..=(bytes as u64 / 7_000).max(1) {
+            let call = CallId::nth(turn);
+            let block = ToolCall::new(call.clone(), "Read", serde_json::json!({"file_path": "/code/src/main.rs"}));
+            say(Message::prompt(text(300)));
+            say(Message::reply(vec![Block::text(text(700)), Block::ToolCall(block)]));
+            say(Message::tool_results(vec![ToolResult::of_text(call, Outcome::Ok, text(5_000))]));
+        }
+        logs.push(session.log().to_owned());
+    }
+    logs
 }
 
 /// Turns of a long session. CI runs this unoptimised to see that it runs: a tenth shows that, too.

@@ -36,10 +36,29 @@ impl List {
     }
 }
 
-/// What the provider counts: each message up to a quarter more or less than its estimate.
-pub(crate) fn true_of(seq: Seq, load: Load) -> u64 {
-    let factor = 75 + seq.wrapping_mul(2_654_435_761) % 51;
-    load.total() * factor / 100
+/// What a provider counts for an estimate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Density {
+    /// Each message up to a quarter more or less.
+    Uneven,
+    /// So many percent of everything.
+    Percent(u64),
+}
+
+impl Density {
+    pub(crate) fn count(self, seq: Seq, load: Load) -> u64 {
+        let factor = match self {
+            Density::Uneven => 75 + seq.wrapping_mul(2_654_435_761) % 51,
+            Density::Percent(percent) => percent,
+        };
+        load.total() * factor / 100
+    }
+
+    /// System prompt and tools: denser than the estimate, as JSON is.
+    fn head(self, desk: &Desk) -> u64 {
+        let percent = if let Density::Percent(percent) = self { percent } else { 100 };
+        desk.overhead() * 115 / 100 * percent / 100
+    }
 }
 
 /// Tokens of a request, by what the provider's cache has of them.
@@ -64,6 +83,7 @@ struct Sent {
 
 pub(crate) struct Cache {
     pub(crate) prices: Prices,
+    pub(crate) density: Density,
     marked: bool,
     /// Seconds since the session began.
     now: u64,
@@ -74,9 +94,10 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(list: &List) -> Cache {
+    pub(crate) fn new(list: &List, density: Density) -> Cache {
         Cache {
             prices: list.prices(),
+            density,
             marked: list.marked,
             now: 0,
             last: None,
@@ -144,14 +165,14 @@ impl Cache {
     /// The next request as the provider counts it.
     pub(crate) fn weighed(&self, desk: &Desk) -> Weighed {
         let sent = self.of(desk);
-        let (has, head) = (self.has(&sent), desk.counted_overhead());
+        let (has, head) = (self.has(&sent), self.density.head(desk));
         let mut weighed = match has {
             Some(_) => Weighed { same: head, ..Weighed::default() },
             None => Weighed { fresh: head, ..Weighed::default() },
         };
         let newest = self.held.last().map(|(seq, _)| *seq);
         for (at, (seq, load)) in sent.messages.iter().enumerate() {
-            let tokens = true_of(*seq, *load);
+            let tokens = self.density.count(*seq, *load);
             if at < has.unwrap_or(0) {
                 weighed.same += tokens;
             } else {
@@ -160,7 +181,7 @@ impl Cache {
             }
         }
         let lost = self.held.iter().skip(has.unwrap_or(0));
-        weighed.lost = lost.map(|(seq, load)| true_of(*seq, *load)).sum();
+        weighed.lost = lost.map(|(seq, load)| self.density.count(*seq, *load)).sum();
         weighed
     }
 

@@ -144,9 +144,9 @@ impl Desk {
         self.driver.used(self.session.context())
     }
 
-    /// What the provider counts system prompt and tools as: denser than the estimate, as JSON is.
-    pub(crate) fn counted_overhead(&self) -> u64 {
-        overhead(self.began) * 115 / 100
+    /// Estimate of system prompt and tools.
+    pub(crate) fn overhead(&self) -> u64 {
+        overhead(self.began)
     }
 
     /// Makes the next request fit, as the agent does.

@@ -4,21 +4,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::cache::Density;
 use crate::script::Script;
-use crate::survive::{self, AFTER, Row, Tier, WINDOWS};
+use crate::survive::{self, AFTER, Case, Row, Tier, WINDOWS};
 use crate::writers::Writer;
 
 /// Where the scripts are.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compaction");
 
-const USAGE: &str = "facts [--file FILE] [--tier micro|notes|full|trim] [--window TOKENS] [--writer NAME|all] [--least N] \
-                     [--json] [--lost] [--show] [--write-session DIR]";
+/// Percent by which a receipt may be off.
+const RIGHT: f64 = 3.0;
+
+const USAGE: &str = "facts [--file FILE] [--tier micro|notes|full|trim] [--window TOKENS] [--writer NAME|all] [--density PERCENT] \
+                     [--least N] [--json] [--lost] [--show] [--write-session DIR]";
 
 struct Arguments {
     files: Vec<PathBuf>,
     tiers: Vec<Tier>,
     windows: Vec<u64>,
     writers: Vec<Writer>,
+    /// With one in percent receipts have to be right.
+    density: Density,
     /// Facts that have to be alive in every row.
     least: usize,
     json: bool,
@@ -34,6 +40,7 @@ impl Arguments {
             tiers: Tier::ALL.to_vec(),
             windows: WINDOWS.to_vec(),
             writers: vec![Writer::Honest],
+            density: Density::Uneven,
             least: 0,
             json: false,
             lost: false,
@@ -67,6 +74,7 @@ impl Arguments {
             "--write-session" => self.write_session = Some(value.into()),
             "--tier" => self.tiers = vec![Tier::ALL.into_iter().find(|it| it.name() == value).ok_or_else(unknown)?],
             "--window" => self.windows = vec![value.parse().map_err(|_| unknown())?],
+            "--density" => self.density = Density::Percent(value.parse().map_err(|_| unknown())?),
             "--least" => self.least = value.parse().map_err(|_| unknown())?,
             "--writer" if value == "all" => self.writers = Writer::ALL.to_vec(),
             "--writer" => {
@@ -108,15 +116,13 @@ fn play(arguments: &Arguments, home: &Path) -> Result<Vec<String>, String> {
             for tier in &arguments.tiers {
                 // Without a model there is no writer, either.
                 let asked = matches!(tier, Tier::Notes | Tier::Full) || *writer == Writer::Honest;
-                cases
-                    .extend(arguments.windows.iter().filter(|_| asked).map(|window| (script, *tier, *window, *writer)));
+                let (tier, writer, density) = (*tier, *writer, arguments.density);
+                let case = |window: &u64| Case { script, tier, window: *window, writer, density };
+                cases.extend(arguments.windows.iter().filter(|_| asked).map(case));
             }
         }
     }
-    let rows: Vec<Row> = crate::together(cases.len(), |at| {
-        let (script, tier, window, writer) = cases[at];
-        survive::play(home, script, tier, window, writer)
-    });
+    let rows: Vec<Row> = crate::together(cases.len(), |at| survive::play(home, cases[at]));
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&rows).expect("rows are JSON"));
     } else {
@@ -130,6 +136,12 @@ fn play(arguments: &Arguments, home: &Path) -> Result<Vec<String>, String> {
     let over: u64 = rows.iter().map(|row| row.over).sum();
     let mut faults: Vec<String> =
         (over > 0).then(|| format!("{over} requests did not fit into the window")).into_iter().collect();
+    if arguments.density != Density::Uneven {
+        let off: Vec<f64> = rows.iter().flat_map(|row| row.receipts.as_flattened()).map(|off| off.abs()).collect();
+        let (worst, most) = (off.iter().copied().fold(0.0, f64::max), RIGHT);
+        println!("\n{} receipts, the worst {worst:.1}% off", off.len() / 2);
+        faults.extend((worst > most).then(|| format!("a receipt is more than {most}% off")));
+    }
     for row in &rows {
         let alive = row.after.iter().map(|left| left.alive_user + left.alive_found).min().unwrap_or_default();
         if alive < arguments.least {

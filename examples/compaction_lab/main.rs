@@ -12,6 +12,7 @@ mod cache;
 mod desk;
 mod facts;
 mod money;
+mod recall;
 mod script;
 mod shapes;
 mod sim;

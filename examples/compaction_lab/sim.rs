@@ -10,7 +10,7 @@ use cocode::message::{CallId, Kind, Message, Role, ToolResult, Usage};
 use cocode::session::context::Count;
 use cocode::session::entry::{EntryKind, Seq};
 
-use crate::cache::{Cache, List, Weighed, true_of};
+use crate::cache::{Cache, Density, List, Weighed};
 use crate::desk::{self, Around, Desk, Did};
 use crate::shapes::{Dice, Shape};
 use crate::wires::{self, Structure};
@@ -178,7 +178,7 @@ pub(crate) fn play(home: &Path, corpus: &str, case: Case<'_>) -> Stats {
     let mut sim = Sim {
         desk,
         policy,
-        cache: Cache::new(list),
+        cache: Cache::new(list, Density::Uneven),
         dice: Dice { rng: fastrand::Rng::with_seed(seed), corpus, cap, shared },
         aside: Dice { rng: fastrand::Rng::with_seed(!seed), corpus, cap, shared },
         structure: Structure::default(),
@@ -278,7 +278,7 @@ impl Sim<'_> {
     }
 
     fn answer(&mut self, reply: Message, (before, input): (Count, u64)) {
-        let output = true_of(self.desk.session.next_seq(), tokens::load(&reply));
+        let output = self.cache.density.count(self.desk.session.next_seq(), tokens::load(&reply));
         let usage = Usage { input, output, ..Usage::default() };
         self.stats.dollars += self.cache.output(output);
         self.append(Message { usage: Some(usage), ..reply });

@@ -9,11 +9,11 @@ use cocode::compact::{Features, Settings, apply, micro};
 use cocode::message::tokens::{self, Load};
 use cocode::message::{Attachment, Kind, Message, Usage};
 use cocode::session::context::Count;
-use cocode::session::entry::EntryKind;
 use serde::Serialize;
 
-use crate::cache::{Cache, LISTS, Weighed, true_of};
+use crate::cache::{Cache, Density, LISTS, Weighed};
 use crate::desk::{self, Around, Desk, Did, clearable};
+use crate::recall::Recall;
 use crate::script::{By, Claim, Scene, Script, filler, read, together};
 use crate::writers::Writer;
 
@@ -22,9 +22,6 @@ pub(crate) const WINDOWS: [u64; 6] = [8_192, 12_000, 16_000, 32_000, 200_000, 1_
 
 /// Compactions after which is counted, from the first that follows the last fact.
 pub(crate) const AFTER: [u64; 2] = [1, 5];
-
-/// Bytes of excerpts that a search of the log may show.
-const SHOWN: usize = 4_000;
 
 /// Requests that a compaction is waited for.
 const PATIENCE: u64 = 2_000;
@@ -68,7 +65,7 @@ pub(crate) struct Left {
     /// Facts that stand in the next request, by who told them.
     pub(crate) alive_user: usize,
     pub(crate) alive_found: usize,
-    /// Alive, or found by a search of the log for the obvious words.
+    /// Alive, or found by the tool Recall with the obvious words, in the first two pages of its answer.
     pub(crate) reachable: usize,
     /// Claims of a bad writer that stand in the next request.
     pub(crate) false_claims: usize,
@@ -101,6 +98,8 @@ pub(crate) struct Row {
     pub(crate) after: Vec<Left>,
     /// Requests that did not fit into the window.
     pub(crate) over: u64,
+    /// Receipts of summaries: how far off, in percent of what the provider counts, they are before and after.
+    pub(crate) receipts: Vec<[f64; 2]>,
 }
 
 struct Play<'a> {
@@ -116,6 +115,7 @@ struct Play<'a> {
     over: u64,
     calls: u64,
     sent: Option<(Count, u64)>,
+    receipts: Vec<[f64; 2]>,
 }
 
 /// Tokens with which each long result of the script is made longer, so that the session fills most of the window.
@@ -137,10 +137,20 @@ fn largest(available: u64) -> u64 {
     12_500.min(available / 8)
 }
 
-pub(crate) fn play(home: &Path, script: &Script, tier: Tier, window: u64, writer: Writer) -> Row {
+/// What is played.
+#[derive(Clone, Copy)]
+pub(crate) struct Case<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) tier: Tier,
+    pub(crate) window: u64,
+    pub(crate) writer: Writer,
+    pub(crate) density: Density,
+}
+
+pub(crate) fn play(home: &Path, Case { script, tier, window, writer, density }: Case<'_>) -> Row {
     let mut play = Play {
         desk: Desk::new(home, window, tier.settings()),
-        cache: Cache::new(&LISTS[0]),
+        cache: Cache::new(&LISTS[0], density),
         script,
         writer,
         files: HashMap::new(),
@@ -150,6 +160,7 @@ pub(crate) fn play(home: &Path, script: &Script, tier: Tier, window: u64, writer
         over: 0,
         calls: 0,
         sent: None,
+        receipts: Vec::new(),
     };
     let pad = pad(script, window);
     for scene in &script.steps {
@@ -162,10 +173,10 @@ pub(crate) fn play(home: &Path, script: &Script, tier: Tier, window: u64, writer
             after.push(play.left());
         }
     }
-    let Play { desk, over, .. } = play;
+    let Play { desk, over, receipts, .. } = play;
     desk.leave();
     let (tier, writer, facts) = (tier.name(), writer.name(), script.facts.len());
-    Row { script: script.name.clone(), tier, window, writer, facts, after, over }
+    Row { script: script.name.clone(), tier, window, writer, facts, after, over, receipts }
 }
 
 impl Play<'_> {
@@ -230,6 +241,7 @@ impl Play<'_> {
         if self.sent.is_some() {
             return false;
         }
+        let before = self.weight();
         let Play { desk, cache, script, writer, files, asked, dollars, .. } = self;
         let found = |path: PathBuf| Found { text: files.get(&path).cloned(), path };
         let mut write = |desk: &Desk, before: u64| {
@@ -243,6 +255,10 @@ impl Play<'_> {
         let done = desk.prepare(&mut Around { prices, cold, found: &found, write: &mut write });
         let made = done.iter().filter(|did| matches!(did, Did::Summarized { .. } | Did::Trimmed { .. })).count() as u64;
         self.compactions += made;
+        if let [Did::Summarized { before: told, after: left, .. }] = done.as_slice() {
+            let off = |told: u64, truth: u64| (told as f64 / truth as f64 - 1.0) * 100.0;
+            self.receipts.push([off(*told, before), off(*left, self.weight())]);
+        }
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
         let driver = &self.desk.driver;
         let output =
@@ -254,9 +270,15 @@ impl Play<'_> {
         made > 0
     }
 
+    /// Tokens of the next request.
+    fn weight(&self) -> u64 {
+        let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
+        same + fresh
+    }
+
     fn answer(&mut self, reply: Message) {
         let Some((before, input)) = self.sent.take() else { return };
-        let output = true_of(self.desk.session.next_seq(), tokens::load(&reply));
+        let output = self.cache.density.count(self.desk.session.next_seq(), tokens::load(&reply));
         let usage = Usage { input, output, ..Usage::default() };
         self.dollars += self.cache.output(output);
         self.desk.append(Message { usage: Some(usage), ..reply });
@@ -278,7 +300,7 @@ impl Play<'_> {
     fn left(&self) -> Left {
         let context = self.desk.session.context();
         let sent: Vec<String> = context.messages().iter().map(|message| read(message)).collect();
-        let log = self.log();
+        let recall = Recall::new(&self.desk);
         let stands = |words: &[String]| sent.iter().any(|text| together(text, words).is_some());
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
         let loads = || context.shown().rev();
@@ -303,7 +325,7 @@ impl Play<'_> {
                 By::User => left.alive_user += usize::from(alive),
                 By::Found => left.alive_found += usize::from(alive),
             }
-            if alive || found(&log, &fact.search, &fact.telling) {
+            if recall.finds(&fact.search, &fact.telling) {
                 left.reachable += 1;
             } else {
                 left.unreachable.push(name.clone());
@@ -324,31 +346,4 @@ impl Play<'_> {
             self.script.lies.iter().chain([&self.script.injection]).filter(|claim| claimed(claim)).count();
         left
     }
-
-    /// All that was said, the newest first: what the log has, whatever left the context.
-    fn log(&self) -> Vec<String> {
-        let session = &self.desk.session;
-        let said = (0..session.next_seq()).rev().filter_map(|seq| session.entry(seq));
-        let said = said.filter_map(|entry| match entry.kind {
-            EntryKind::Message { message } if !matches!(message.kind, Kind::Attachment(_)) => Some(read(&message)),
-            _ => None,
-        });
-        said.collect()
-    }
-}
-
-/// Whether a search for the obvious words shows what tells the fact, in as many excerpts as one answer has room for.
-fn found(log: &[String], search: &[String], telling: &[String]) -> bool {
-    let mut room = SHOWN;
-    for (text, range) in log.iter().filter_map(|text| Some((text, together(text, search)?))) {
-        let excerpt = &text[range];
-        if excerpt.len() > room {
-            return false;
-        }
-        room -= excerpt.len();
-        if together(excerpt, telling).is_some() {
-            return true;
-        }
-    }
-    false
 }

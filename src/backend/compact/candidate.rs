@@ -8,11 +8,9 @@ use crate::message::tokens::{self, Load};
 use crate::message::{Attachment, CallId, Kind, Message, Usage};
 use crate::protocol::Trigger;
 use crate::session::Context;
+use crate::session::context::stub;
 use crate::session::entry::{Boundary, Kept, Seq};
 use crate::stdx::text::grouped;
-
-/// Tokens of the stub that replaces an archived result.
-const STUB: u64 = 20;
 
 /// A compaction that is not committed yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -206,10 +204,10 @@ pub fn load_after(context: &Context, boundary: &Boundary) -> Load {
     let kept: Load = kept(context, boundary.keep_from).map(|shown| shown.load).sum();
     let brought: Load = boundary.messages().map(|message| tokens::load(message)).sum();
     let Some(archived) = &boundary.archived else { return kept + brought };
-    let gone: Load =
-        context.results().filter(|held| archived.calls.contains(&held.result.id)).map(|held| held.load).sum();
-    let stubs = Load { text: STUB * archived.calls.len() as u64, images: 0 };
-    kept + brought + tokens::load(&archived.digest) + stubs - gone
+    let gone = || context.results().filter(|held| archived.calls.contains(&held.result.id));
+    let stubs = gone().map(|held| tokens::text(&stub(held.result.text().len()))).sum();
+    let gone: Load = gone().map(|held| held.load).sum();
+    kept + brought + tokens::load(&archived.digest) + Load { text: stubs, images: 0 } - gone
 }
 
 fn kept(context: &Context, from: Seq) -> impl Iterator<Item = crate::session::context::Shown<'_>> {

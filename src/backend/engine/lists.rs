@@ -108,12 +108,12 @@ pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
     let (home, project, now) = (setup.paths.home.clone(), setup.project.clone(), (setup.clocks.wall)());
     let mailbox = Arc::clone(mailbox);
     tokio::spawn(async move {
-        let asked = words.clone();
+        let (asked, searched) = (words.clone(), home.clone());
         let look = move || match words.trim().is_empty() {
             true => Ok(Vec::new()),
             false => {
                 let terms = Terms::new(&words, None).map_err(|wrong| wrong.to_string())?;
-                recall::sessions(&home, |_| true, &terms, FOUND).map_err(|error| error.to_string())
+                recall::sessions(&searched, |_| true, &terms, FOUND).map_err(|error| error.to_string())
             }
         };
         let hits = tokio::task::spawn_blocking(look).await.unwrap_or_else(|error| Err(error.to_string()));
@@ -133,6 +133,11 @@ pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
             Err(problem) => FoundList { words: asked, rows: Vec::new(), problem: Some(problem) },
         };
         mailbox.emit(Event::Listed(Listed::Found(list))).await;
+        // The next key finds faster.
+        let logs = tokio::task::spawn_blocking(move || recall::logs(&home).map(|logs| (home, logs)));
+        if let Ok(Ok((home, logs))) = logs.await {
+            recall::remember_beside(home, logs);
+        }
     });
 }
 

@@ -266,7 +266,6 @@ impl Context {
     }
 
     fn archive(&mut self, seq: Seq, calls: &[CallId], digest: &Arc<Message>) {
-        let stub = |bytes| format!("[result archived: {bytes} bytes; a digest follows]");
         let last = calls.iter().filter_map(|call| self.replace(call, stub)).max();
         self.forget_replaced();
         let Some(last) = last else { return self.message(seq, digest) };
@@ -277,6 +276,11 @@ impl Context {
             });
         }
     }
+}
+
+/// What stands for an archived result of so many bytes.
+pub fn stub(bytes: usize) -> String {
+    format!("[result archived: {bytes} bytes; a digest follows]")
 }
 
 impl Parts {

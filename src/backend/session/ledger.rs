@@ -10,6 +10,12 @@ use crate::message::Usage;
 use crate::stdx::fs::private_dir;
 use crate::stdx::regular;
 
+/// Days of which lines are kept.
+const KEPT: i64 = 31;
+
+/// Bytes from which on older lines are cleared away.
+const LARGE: u64 = if cfg!(test) { 2_000 } else { 1 << 20 };
+
 /// One request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
@@ -82,6 +88,9 @@ impl Ledger {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path)?;
         file.lock()?;
+        if file.metadata()?.len() > LARGE {
+            clear(&mut file, &line.ts)?;
+        }
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         if torn(&mut file)? {
@@ -110,6 +119,10 @@ impl Ledger {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
+        if file.metadata()?.len() < self.read {
+            // Older days were cleared away.
+            (self.read, self.spent) = (0, 0.0);
+        }
         file.seek(SeekFrom::Start(self.read))?;
         let mut new = Vec::new();
         file.read_to_end(&mut new)?;
@@ -123,6 +136,28 @@ impl Ledger {
         self.read += whole as u64;
         Ok(())
     }
+}
+
+/// Clears away what is older than `KEPT` days: with the first line of a day, so that nothing of a day that is being counted is
+/// lost where the process is killed meanwhile.
+fn clear(file: &mut File, now: &str) -> io::Result<()> {
+    let mut text = String::new();
+    file.rewind()?;
+    file.read_to_string(&mut text)?;
+    let ts = |line: &str| serde_json::from_str::<Line>(line).ok().map(|line| line.ts);
+    let (today, last) = (now.get(..10), text.lines().rev().find_map(ts));
+    if today.is_none() || last.as_deref().and_then(|last| last.get(..10)) == today {
+        return Ok(());
+    }
+    let date = today.and_then(|today| today.parse::<jiff::civil::Date>().ok());
+    let Some(first) = date.and_then(|date| date.checked_sub(jiff::Span::new().days(KEPT)).ok()) else { return Ok(()) };
+    let first = first.to_string();
+    let kept: String = text.split_inclusive('\n').filter(|line| ts(line).is_some_and(|ts| ts >= first)).collect();
+    if kept.len() == text.len() {
+        return Ok(());
+    }
+    file.set_len(0)?;
+    file.write_all(kept.as_bytes())
 }
 
 /// Whether the file ends in half a line: its writer was killed.
@@ -162,6 +197,26 @@ mod tests {
         two.add(&line("2026-01-02", Some(0.5)));
         assert_eq!(reader.of_day("2026-01-02T"), 1.5);
         assert_eq!(reader.of_day("2026-01-01T"), 8.0);
+    }
+
+    #[test]
+    fn older_days_are_cleared_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.jsonl");
+        let (mut ledger, mut other) = (Ledger::new(Some(path.clone())), Ledger::new(Some(path.clone())));
+        (0..30).for_each(|_| ledger.add(&line("2026-01-25", Some(1.0))));
+        (0..30).for_each(|_| ledger.add(&line("2026-02-20", Some(0.5))));
+        assert_eq!((other.of_day("2026-01-25T"), other.of_day("2026-02-20T")), (30.0, 15.0));
+        let days = || {
+            let text = std::fs::read_to_string(&path).unwrap();
+            ["2026-01-25", "2026-02-20", "2026-03-01"].map(|day| text.lines().filter(|line| line.contains(day)).count())
+        };
+        assert_eq!(days(), [30, 30, 0]);
+        ledger.add(&line("2026-03-01", Some(0.25)));
+        assert_eq!(days(), [0, 30, 1]);
+        // Others count on.
+        ledger.add(&line("2026-03-01", Some(0.25)));
+        assert_eq!((other.of_day("2026-03-01T"), ledger.of_day("2026-03-01T")), (0.5, 0.5));
     }
 
     #[test]

@@ -1,27 +1,29 @@
 //! Finds words in the logs of sessions: everything that was ever said in one, whether it is still in the context or not.
 //!
-//! Nothing is kept between two searches. The bytes of a log are looked through by all processors, only the lines that
-//! promise most are parsed: 75 MiB take 40 ms, or 60 ms if every line has the words. What was rewound away, thoughts,
-//! and what looks like a key are not shown.
+//! The bytes of a log are looked through by all processors, only the lines that promise most are parsed. Which words its
+//! parts have is kept beside a log, so that the next search reads few of them. What was rewound away, thoughts, and what
+//! looks like a key are not shown.
 
 mod piece;
 mod scan;
 mod sessions;
 mod terms;
+mod words;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use self::piece::tool_of;
 pub use self::piece::{Kind, Piece, pieces};
-use self::scan::{Candidate, Scanned, scan};
-pub use self::sessions::{Hit, sessions};
+use self::scan::{Candidate, Scanned};
+pub use self::sessions::{Hit, logs, sessions};
 pub use self::terms::{Terms, Wrong};
 use super::entry::Seq;
 use super::line;
-use super::log::Lines;
-use crate::stdx::redact;
+use crate::stdx::fs::private_dir;
+use crate::stdx::{redact, regular};
 
 /// The tool that searches here: what it found before is not found again.
 pub const TOOL: &str = "Recall";
@@ -70,13 +72,8 @@ impl Found {
 
 /// Searches logs, those that cannot be read left out.
 pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
-    let scans = scan::all(logs, query);
-    let mut seen = vec![0; query.terms()];
-    let all: usize = scans.iter().map(|scan| scan.lines).sum();
-    for (term, lines) in scans.iter().flat_map(|scan| scan.of_term.iter().enumerate()) {
-        seen[term] += lines;
-    }
-    let weights = query.weights(&seen, all);
+    let enough = PARSED.max(most * 2);
+    let (scans, weights) = scan::look(logs, query, enough);
     let mut candidates: Vec<(f32, usize, Candidate)> = Vec::new();
     for (at, scan) in scans.iter().enumerate() {
         let live = scan.candidates.iter().filter(|candidate| scan.is_live(candidate.seq));
@@ -89,9 +86,15 @@ pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
     candidates.sort_unstable_by(order);
     let lines = candidates.len();
     let mut places = Vec::new();
-    for (_, at, candidate) in candidates.into_iter().take(PARSED.max(most * 2)) {
+    let mut open: HashMap<usize, File> = HashMap::new();
+    for (_, at, candidate) in candidates.into_iter().take(enough) {
+        if !open.contains_key(&at) {
+            let Ok(log) = regular::open(&logs[at]) else { continue };
+            open.insert(at, log);
+        }
+        let Some(log) = open.get_mut(&at) else { continue };
         // A line that has gone bad is passed over.
-        let _ = look(&logs[at], at, candidate, query, &weights, &scans[at], &mut places);
+        let _ = look(log, at, candidate, query, &weights, &scans[at], &mut places);
     }
     places.sort_by(|one: &Place, two: &Place| {
         two.score.total_cmp(&one.score).then(one.log.cmp(&two.log)).then(two.seq.cmp(&one.seq))
@@ -102,9 +105,40 @@ pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
     Found { places, lines, turns }
 }
 
+/// Brings what is kept of the words of a home's logs up to date; ends early when told to. Does nothing while another one is
+/// at it.
+pub fn remember(home: &Path, logs: &[PathBuf], stop: &dyn Fn() -> bool) {
+    let folder = home.join("cocode");
+    let lock = || {
+        private_dir(&folder)?;
+        File::options().write(true).create(true).truncate(false).open(folder.join("words.lock"))
+    };
+    let Ok(lock) = lock() else { return };
+    if lock.try_lock().is_err() {
+        return;
+    }
+    for log in logs.iter().take_while(|_| !stop()) {
+        if let Err(error) = words::update(log, stop) {
+            tracing::debug!(%error, log = %log.display(), "the words of a log were not kept");
+        }
+    }
+}
+
+/// The same beside what else is done, when nothing else wants a processor. An end of the program does not wait for it.
+pub fn remember_beside(home: PathBuf, logs: Vec<PathBuf>) {
+    let remember = move || {
+        // On Linux this is of the thread alone.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::process::setpriority_process(None, 19);
+        remember(&home, &logs, &|| false);
+    };
+    // Without it a search only takes longer.
+    let _ = std::thread::Builder::new().name("words".into()).spawn(remember);
+}
+
 /// Parses a line and adds the places in it.
 fn look(
-    log: &Path,
+    log: &mut File,
     at: usize,
     candidate: Candidate,
     query: &Terms,
@@ -112,10 +146,7 @@ fn look(
     scan: &Scanned,
     places: &mut Vec<Place>,
 ) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    let mut reader = Lines::open(log).map_err(|error| io::Error::other(error.to_string()))?;
-    reader.read(candidate.line(), &mut bytes)?;
-    let Some(entry) = line::parse(&bytes) else { return Ok(()) };
+    let Some(entry) = line::parse(&candidate.read(log)?) else { return Ok(()) };
     for piece in pieces(&entry.kind).into_iter().filter(|piece| query.wants(piece.kind)) {
         let Some(rough) = query.best(&piece.text, weights) else { continue };
         let tool = match (&piece.tool, &piece.call) {
@@ -147,13 +178,10 @@ fn look(
 /// # Errors
 /// What reading the log says.
 pub fn read(log: &Path, seq: Seq) -> io::Result<Option<Vec<Piece>>> {
-    let nothing = Terms::default();
-    let scan = scan(log, &nothing)?;
+    let scan = scan::scan(log, &Terms::default())?;
     let Some(found) = scan.candidates.iter().find(|one| one.seq == seq && scan.is_live(seq)) else { return Ok(None) };
-    let mut bytes = Vec::new();
-    let mut reader = Lines::open(log).map_err(|error| io::Error::other(error.to_string()))?;
-    reader.read(found.line(), &mut bytes)?;
-    let pieces = line::parse(&bytes).map(|entry| pieces(&entry.kind)).unwrap_or_default();
+    let pieces =
+        line::parse(&found.read(&mut regular::open(log)?)?).map(|entry| pieces(&entry.kind)).unwrap_or_default();
     let hidden = pieces.into_iter().map(|piece| Piece { text: redact::keys(&piece.text), ..piece });
     Ok(Some(hidden.collect()).filter(|pieces: &Vec<Piece>| !pieces.is_empty()))
 }

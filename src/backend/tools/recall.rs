@@ -106,8 +106,11 @@ impl Wanted {
     fn found(&self, logs: &Logs, earlier: bool, page: usize) -> Result<Output, String> {
         match self {
             Wanted::Words(query) => {
+                let home = logs.home().to_owned();
                 let logs = if earlier { logs.earlier()? } else { logs.own() };
-                Ok(Output::ok(places(&logs, query, earlier, page)))
+                let output = Output::ok(places(&logs, query, earlier, page));
+                recall::remember_beside(home, logs.into_iter().map(|log| log.path).collect());
+                Ok(output)
             }
             Wanted::Entry { of, seq } => entry(&logs.of(of)?, *seq, page),
         }
@@ -127,6 +130,11 @@ impl Logs {
         self.session.join(LOG_FILE)
     }
 
+    /// The folder of all sessions.
+    fn home(&self) -> &Path {
+        self.session.parent().unwrap_or(Path::new("."))
+    }
+
     fn own(&self) -> Vec<Log> {
         let own = Log { of: Of::Own, path: self.own.clone(), about: String::new() };
         if self.own == self.main() {
@@ -136,7 +144,7 @@ impl Logs {
     }
 
     fn earlier(&self) -> Result<Vec<Log>, String> {
-        let home = self.session.parent().unwrap_or(Path::new("."));
+        let home = self.home();
         let sessions = index::list(home, Some(&self.project)).map_err(|error| format!("{error}."))?;
         let others = sessions.into_iter().filter(|session| !self.session.ends_with(&session.id)).take(SESSIONS);
         let log = |session: index::Summary| {

@@ -1,8 +1,8 @@
 //! What of an entry can be found again, in words.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::message::{self, Attachment, Block, CallId, Message};
 use crate::session::entry::EntryKind;
-use crate::stdx::regular;
 
 // Who said it, and how. No doc comment: it would be sent with the schema of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -112,16 +111,13 @@ fn arguments(input: &Value) -> String {
 }
 
 /// The tool of a call, by the reply that made it, which is shortly before its result.
-pub(super) fn tool_of(log: &Path, result: u64, call: &CallId) -> io::Result<Option<String>> {
-    const NEAR: u64 = 64 << 10;
-    const FAR: u64 = 4 << 20;
+pub(super) fn tool_of(log: &mut File, result: u64, call: &CallId) -> io::Result<Option<String>> {
     let mark = format!("\"id\":\"{call}\",\"name\":\"");
-    let mut file = regular::open(log)?;
-    for reach in [NEAR, FAR] {
+    for reach in [4 << 10, 64 << 10, 4 << 20] {
         let from = result.saturating_sub(reach);
         let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(from))?;
-        (&mut file).take(result - from).read_to_end(&mut bytes)?;
+        log.seek(SeekFrom::Start(from))?;
+        log.by_ref().take(result - from).read_to_end(&mut bytes)?;
         if let Some(at) = bytes.windows(mark.len()).rposition(|window| window == mark.as_bytes()) {
             let name: Vec<u8> = bytes[at + mark.len()..].iter().copied().take_while(|byte| *byte != b'"').collect();
             return Ok(String::from_utf8(name).ok());

@@ -1,18 +1,82 @@
-//! Looks through the bytes of a log on several threads: which lines may hold what is looked for, and which still count.
+//! Looks through the bytes of logs on several threads: which lines may hold what is looked for, and which still count.
+//!
+//! Parts of a log whose words are known are looked through only where they have those of the query: the most promising
+//! first, and no more of them when nothing better can come.
 
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::piece::Kind;
 use super::terms::Terms;
+use super::words;
 use crate::session::entry::{Entry, EntryKind, Seq};
 use crate::session::line::{self, Tag, glance};
-use crate::session::log::Line;
 use crate::stdx::regular;
 
 /// Bytes from which on another thread pays.
 const SHARE: u64 = 4 << 20;
 const THREADS: usize = 8;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 18;
+
+/// Bytes of promising parts that are looked through before it is asked whether anything better can come; twice as many the
+/// next time.
+const WAVE: u64 = if cfg!(test) { 4 << 10 } else { 8 << 20 };
+
+/// Bytes of a line up to which it says what it says; a longer one may hold the words anywhere.
+const PLAIN: usize = 8_000;
+
+/// What a plain line is worth more.
+const PLAINER: f32 = 1.15;
+
+/// Who said a line, as far as it matters for what it may be worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    Prompt,
+    Reply,
+    Other,
+}
+
+impl Said {
+    pub(super) const ALL: [Said; 3] = [Said::Prompt, Said::Reply, Said::Other];
+
+    /// None: nobody said it.
+    pub(super) fn of(tag: Tag) -> Option<Said> {
+        match tag {
+            Tag::Prompt => Some(Said::Prompt),
+            Tag::Reply => Some(Said::Reply),
+            Tag::Results | Tag::Message | Tag::Projected => Some(Said::Other),
+            Tag::Part
+            | Tag::Discarded
+            | Tag::TurnStarted
+            | Tag::TurnEnded
+            | Tag::Other
+            | Tag::Request
+            | Tag::Frozen => None,
+        }
+    }
+
+    fn weight(self) -> f32 {
+        let kind = match self {
+            Said::Prompt => Kind::Prompt,
+            Said::Reply => Kind::Reply,
+            Said::Other => Kind::Result,
+        };
+        kind.weight()
+    }
+
+    /// Whether such lines may hold what is looked for.
+    fn is_wanted(self, query: &Terms) -> bool {
+        match self {
+            Said::Prompt => query.wants(Kind::Prompt),
+            Said::Reply => query.wants(Kind::Reply) || query.wants(Kind::Call),
+            Said::Other => [Kind::Prompt, Kind::Result, Kind::Summary].into_iter().any(|kind| query.wants(kind)),
+        }
+    }
+}
 
 /// A line that may hold words of the query.
 #[derive(Debug, Clone, Copy)]
@@ -26,22 +90,25 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    pub(super) fn line(&self) -> Line {
-        Line { offset: self.offset, len: self.len, seq: self.seq, tag: self.tag, carries: false }
+    /// The bytes of the line.
+    pub(super) fn read(&self, log: &mut File) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.len];
+        log.seek(SeekFrom::Start(self.offset))?;
+        log.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// What it may be worth, before it is read.
     pub(super) fn promise(&self, weights: &[f32]) -> f32 {
-        let words: f32 = weights.iter().enumerate().map(|(at, weight)| f32::from(self.words >> at & 1) * weight).sum();
-        let kind = match self.tag {
-            Tag::Prompt => Kind::Prompt,
-            Tag::Reply => Kind::Reply,
-            _ => Kind::Result,
-        };
-        // A short line says what it says; a long one may hold the words anywhere.
-        let plain = if self.len < 8_000 { 1.15 } else { 1.0 };
-        words * kind.weight() * plain
+        let said = Said::of(self.tag).unwrap_or(Said::Other);
+        let plain = if self.len < PLAIN { PLAINER } else { 1.0 };
+        worth(self.words, weights) * said.weight() * plain
     }
+}
+
+/// What words are worth together, a bit each.
+fn worth(words: u16, weights: &[f32]) -> f32 {
+    weights.iter().enumerate().map(|(at, weight)| f32::from(words >> at & 1) * weight).sum()
 }
 
 /// What looking through a log found.
@@ -67,7 +134,7 @@ impl Scanned {
 
     /// The number of the prompt that an entry follows, or is.
     pub(super) fn turn(&self, seq: Seq) -> usize {
-        self.prompts.iter().filter(|prompt| **prompt <= seq && self.is_live(**prompt)).count()
+        self.prompts.partition_point(|prompt| *prompt <= seq)
     }
 
     /// Works out what was rewound away. Following the log back from its end, each rewind leads to the entry before its
@@ -80,7 +147,10 @@ impl Scanned {
                 end = to;
             }
         }
-        self
+        let mut prompts = std::mem::take(&mut self.prompts);
+        prompts.retain(|prompt| self.is_live(*prompt));
+        prompts.sort_unstable();
+        Scanned { prompts, ..self }
     }
 
     fn join(mut self, other: Scanned) -> Scanned {
@@ -93,21 +163,140 @@ impl Scanned {
     }
 }
 
-/// Looks through logs, several at a time; one that cannot be read says nothing.
-pub(super) fn all(logs: &[PathBuf], query: &Terms) -> Vec<Scanned> {
-    let each = |logs: &[PathBuf]| logs.iter().map(|log| scan(log, query).unwrap_or_default()).collect::<Vec<_>>();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    if logs.len() < 2 || threads == 1 {
-        return each(logs);
+/// A part of a log that may hold words of the query.
+struct Part {
+    log: usize,
+    from: u64,
+    to: u64,
+    lines: usize,
+    /// Which words each of those who speak there may have said, a bit each.
+    may: [u16; Said::ALL.len()],
+    looked: bool,
+}
+
+impl Part {
+    /// What a line of it may be worth at most.
+    fn bound(&self, weights: &[f32]) -> f32 {
+        let of = |(said, words): (Said, u16)| worth(words, weights) * said.weight() * PLAINER;
+        Said::ALL.into_iter().zip(self.may).map(of).fold(0.0, f32::max)
     }
-    std::thread::scope(|scope| {
-        let shares = logs.chunks(logs.len().div_ceil(threads));
-        let running: Vec<_> = shares.map(|share| scope.spawn(move || each(share))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<Scanned>>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+
+    fn any(&self) -> u16 {
+        self.may.iter().fold(0, |all, words| all | words)
+    }
+}
+
+/// Looks through logs for the lines that promise most, `enough` of them if there are so many; with what each word is worth.
+/// A log that cannot be read says nothing.
+pub(super) fn look(logs: &[PathBuf], query: &Terms, enough: usize) -> (Vec<Scanned>, Vec<f32>) {
+    let each = |at: usize| survey(&logs[at], at, query).unwrap_or_default();
+    let (mut scans, parts): (Vec<Scanned>, Vec<Vec<Part>>) = together(logs.len(), each).into_iter().unzip();
+    let mut parts: Vec<Part> = parts.into_iter().flatten().collect();
+    let mut weights = weigh(&scans, &parts, query);
+    let (mut first, mut most) = (0, WAVE);
+    while first < parts.len() {
+        // The most promising first, of those that promise the same the newest.
+        parts[first..].sort_by(|one, two| {
+            let order = two.bound(&weights).total_cmp(&one.bound(&weights));
+            order.then((one.log, Reverse(one.from)).cmp(&(two.log, Reverse(two.from))))
+        });
+        let best = parts[first].bound(&weights);
+        let promise = |scan: &Scanned| {
+            let live = scan.candidates.iter().filter(|one| scan.is_live(one.seq));
+            live.filter(|one| one.promise(&weights) >= best).count()
         };
-        running.into_iter().flat_map(join).collect()
-    })
+        if scans.iter().map(promise).sum::<usize>() >= enough {
+            break;
+        }
+        let mut bytes = 0;
+        let wave = parts[first..].iter().take_while(|part| {
+            let more = bytes < most;
+            bytes += part.to - part.from;
+            more
+        });
+        let wave = first..first + wave.count();
+        let of = |at: usize| {
+            let Part { log, from, to, .. } = parts[wave.start + at];
+            let mut found = Scanned::of(query);
+            // A part that cannot be read says nothing.
+            let _ = regular::open(&logs[log]).and_then(|mut file| found.look_through(&mut file, query, from, to));
+            (log, found)
+        };
+        for (log, found) in together(wave.len(), of) {
+            scans[log].candidates.extend(found.candidates);
+            scans[log].of_term.iter_mut().zip(found.of_term).for_each(|(mine, more)| *mine += more);
+        }
+        parts[wave.clone()].iter_mut().for_each(|part| part.looked = true);
+        (first, most) = (wave.end, most * 2);
+        weights = weigh(&scans, &parts, query);
+    }
+    (scans, weights)
+}
+
+/// What each word is worth by the lines that have it: those that were seen, and as many in the parts that were not as in
+/// those that were.
+fn weigh(scans: &[Scanned], parts: &[Part], query: &Terms) -> Vec<f32> {
+    let seen = |term: usize| {
+        let found: usize = scans.iter().map(|scan| scan.of_term[term]).sum();
+        let lines = |looked: bool| -> usize {
+            let have = parts.iter().filter(|part| part.looked == looked && part.any() >> term & 1 == 1);
+            have.map(|part| part.lines).sum()
+        };
+        let (looked, left) = (lines(true), lines(false));
+        // Before anything was seen: a word that a part has at all is in one line of eight.
+        let share = if looked == 0 { 0.125 } else { found as f64 / looked as f64 };
+        found + (left as f64 * share.min(1.0)) as usize
+    };
+    let all = scans.iter().map(|scan| scan.lines).sum();
+    query.weights(&(0..query.terms()).map(seen).collect::<Vec<_>>(), all)
+}
+
+/// Does so many pieces of work on several threads; the results in order.
+fn together<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(count);
+    if threads < 2 {
+        return (0..count).map(work).collect();
+    }
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let some = || {
+        let take = || Some(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)).filter(|at| *at < count);
+        std::iter::from_fn(|| take().map(|at| (at, work(at)))).collect::<Vec<_>>()
+    };
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        let mut done = some();
+        for thread in others {
+            done.extend(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// What is known of a log without looking through it, and the parts of it that may hold what is looked for. What the index
+/// does not know is looked through.
+fn survey(log: &Path, at: usize, query: &Terms) -> io::Result<(Scanned, Vec<Part>)> {
+    let mut file = regular::open(log)?;
+    let (mut known, mut parts) = (Scanned::of(query), Vec::new());
+    let indexed = words::read(log, &mut file, |part| {
+        known.lines += part.lines as usize;
+        known.prompts.extend(part.prompts());
+        known.rewinds.extend(part.rewinds());
+        let mut may = [0; Said::ALL.len()];
+        for said in Said::ALL.into_iter().filter(|said| said.is_wanted(query)) {
+            may[said as usize] = query.in_words(part.words[said as usize]);
+        }
+        if may != [0; Said::ALL.len()] {
+            let (from, to, lines) = (part.from, part.to, part.lines as usize);
+            parts.push(Part { log: at, from, to, lines, may, looked: false });
+        }
+    });
+    if indexed.is_none() {
+        (known, parts) = (Scanned::of(query), Vec::new());
+    }
+    let rest = scan_from(log, query, indexed.unwrap_or(0))?;
+    Ok((known.join(rest).settle(), parts))
 }
 
 /// Looks through a log.
@@ -115,80 +304,105 @@ pub(super) fn all(logs: &[PathBuf], query: &Terms) -> Vec<Scanned> {
 /// # Errors
 /// What the file system says.
 pub(super) fn scan(log: &Path, query: &Terms) -> io::Result<Scanned> {
-    let len = std::fs::metadata(log)?.len();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
-    let shares = usize::try_from(len / SHARE + 1).unwrap_or(1).min(threads) as u64;
-    let share = len.div_ceil(shares);
-    let parts: Vec<io::Result<Scanned>> = std::thread::scope(|scope| {
-        let part = |at: u64| scope.spawn(move || look_through(log, query, at * share, (at + 1) * share));
-        let running: Vec<_> = (1..shares).map(part).collect();
-        let first = look_through(log, query, 0, share);
-        let others =
-            running.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        std::iter::once(first).chain(others).collect()
-    });
-    let mut all: Option<Scanned> = None;
-    for part in parts {
-        let part = part?;
-        all = Some(match all {
-            Some(all) => all.join(part),
-            None => part,
-        });
-    }
-    Ok(all.unwrap_or_default().settle())
+    scan_from(log, query, 0).map(Scanned::settle)
 }
 
-/// Looks through the lines that begin between two offsets.
-fn look_through(log: &Path, query: &Terms, from: u64, to: u64) -> io::Result<Scanned> {
-    let mut found = Scanned { of_term: vec![0; query.terms()], ..Scanned::default() };
-    let mut reader = BufReader::with_capacity(1 << 18, regular::open(log)?);
-    let mut at = from.saturating_sub(1);
-    reader.seek(SeekFrom::Start(at))?;
-    if from > 0 {
-        at += reader.skip_until(b'\n')? as u64;
+/// Looks through a log from the beginning of a line on, on several threads where that pays.
+fn scan_from(log: &Path, query: &Terms, from: u64) -> io::Result<Scanned> {
+    let len = std::fs::metadata(log)?.len().saturating_sub(from);
+    let shares = (len / SHARE + 1).min(THREADS as u64);
+    let share = len.div_ceil(shares);
+    let part = |at: usize| -> io::Result<Scanned> {
+        let (start, end) = (from + at as u64 * share, from + (at as u64 + 1) * share);
+        let mut found = Scanned::of(query);
+        found.look_through(&mut regular::open(log)?, query, start, end)?;
+        Ok(found)
+    };
+    together(shares as usize, part).into_iter().try_fold(Scanned::of(query), |all, part| Ok(all.join(part?)))
+}
+
+/// The entry that a line goes back to, if it is a rewind.
+pub(super) fn rewinds(line: &[u8], tag: Tag) -> Option<Seq> {
+    let start = &line[..line.len().min(200)];
+    if tag != Tag::Other || !start.windows(8).any(|window| window == b"\"rewind\"") {
+        return None;
     }
-    let (mut bytes, mut scratch) = (Vec::new(), Vec::new());
-    while at < to {
-        bytes.clear();
-        let read = reader.read_until(b'\n', &mut bytes)? as u64;
-        if read == 0 {
-            break;
-        }
-        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
-        if let Some(seen) = glance(line) {
-            found.line(query, at, line, seen.seq, seen.tag, &mut scratch);
-        }
-        at += read;
+    match line::parse(line)? {
+        Entry { kind: EntryKind::Rewind { to }, .. } => Some(to),
+        _ => None,
     }
-    Ok(found)
 }
 
 impl Scanned {
-    fn line(&mut self, query: &Terms, offset: u64, line: &[u8], seq: Seq, tag: Tag, scratch: &mut Vec<u8>) {
-        match tag {
-            Tag::Prompt => self.prompts.push(seq),
-            Tag::Other => {
-                let start = &line[..line.len().min(200)];
-                if start.windows(8).any(|window| window == b"\"rewind\"")
-                    && let Some(Entry { kind: EntryKind::Rewind { to }, .. }) = line::parse(line)
-                {
-                    self.rewinds.push((seq, to));
+    fn of(query: &Terms) -> Scanned {
+        Scanned { of_term: vec![0; query.terms()], ..Scanned::default() }
+    }
+
+    /// Looks through the lines that begin between two offsets.
+    fn look_through(&mut self, file: &mut File, query: &Terms, from: u64, to: u64) -> io::Result<()> {
+        // The line that begins before is of the part before.
+        let mut at = from.saturating_sub(1);
+        let mut skip = from > 0;
+        file.seek(SeekFrom::Start(at))?;
+        let (mut bytes, mut scratch) = (Vec::with_capacity(CHUNK), Vec::new());
+        while at < to {
+            // Up to where the last line begins; and on to its end, however long it is.
+            let left = (to - at).saturating_sub(bytes.len() as u64).min(CHUNK as u64) as usize;
+            let wanted = if left > 0 { left } else { bytes.len().max(1 << 16) };
+            let read = file.by_ref().take(wanted as u64).read_to_end(&mut bytes)?;
+            let (mut rest, mut hit) = (bytes.as_slice(), None);
+            while at < to {
+                let mut line = rest;
+                let length = line.skip_until(b'\n')?;
+                let whole = rest[..length].last() == Some(&b'\n');
+                // Without its end it may be a part of a line only, unless nothing follows.
+                if length == 0 || !whole && read > 0 {
+                    break;
                 }
-                return;
+                let text = &rest[..length - usize::from(whole)];
+                let start = bytes.len() - rest.len();
+                if hit.is_none_or(|hit| hit < start) {
+                    hit = Some(query.next(&bytes, start).unwrap_or(usize::MAX));
+                }
+                let may = hit.is_some_and(|hit| hit < start + length);
+                if !std::mem::take(&mut skip)
+                    && let Some(seen) = glance(text)
+                {
+                    self.line(query, at, text, (seen.seq, seen.tag, may), &mut scratch);
+                }
+                at += length as u64;
+                rest = line;
             }
-            Tag::Part | Tag::Discarded | Tag::TurnStarted | Tag::TurnEnded | Tag::Request | Tag::Frozen => return,
-            Tag::Reply | Tag::Results | Tag::Message | Tag::Projected => {}
+            if read == 0 {
+                break;
+            }
+            let left = bytes.len() - rest.len();
+            bytes.drain(..left);
+        }
+        Ok(())
+    }
+
+    fn line(
+        &mut self,
+        query: &Terms,
+        offset: u64,
+        line: &[u8],
+        (seq, tag, may): (Seq, Tag, bool),
+        scratch: &mut Vec<u8>,
+    ) {
+        self.rewinds.extend(rewinds(line, tag).map(|to| (seq, to)));
+        let Some(said) = Said::of(tag) else { return };
+        if tag == Tag::Prompt {
+            self.prompts.push(seq);
         }
         self.lines += 1;
-        let may = |kind| query.wants(kind);
         let wanted = match tag {
-            Tag::Prompt => may(Kind::Prompt),
-            Tag::Reply => may(Kind::Reply) || may(Kind::Call),
-            Tag::Results => may(Kind::Result),
-            Tag::Projected => may(Kind::Summary),
-            _ => !may(Kind::Reply) && !may(Kind::Call) || may(Kind::Prompt),
+            Tag::Results => query.wants(Kind::Result),
+            Tag::Projected => query.wants(Kind::Summary),
+            Tag::Message => !query.wants(Kind::Reply) && !query.wants(Kind::Call) || query.wants(Kind::Prompt),
+            _ => said.is_wanted(query),
         };
-        if let Some(words) = wanted.then(|| query.in_line(line, scratch)).flatten() {
+        if let Some(words) = (may && wanted).then(|| query.in_line(line, scratch)).flatten() {
             for (term, count) in self.of_term.iter_mut().enumerate() {
                 *count += usize::from(words >> term & 1);
             }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use regex::{Regex, RegexBuilder, bytes};
 
 use super::piece::Kind;
+use super::words::is_word;
 
 /// Most words of a query that count.
 const TERMS: usize = 10;
@@ -23,8 +24,8 @@ const COMMON: [&str; 28] = [
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     terms: Vec<Term>,
-    /// Whether any word is in the bytes of a line.
-    any: Option<bytes::Regex>,
+    /// What the bytes of each line have that may be found. None: nothing in common.
+    hint: Option<bytes::Regex>,
     /// The bytes of a line are looked at as the texts that they hold.
     unescaped: bool,
     kind: Option<Kind>,
@@ -35,6 +36,8 @@ struct Term {
     text: Regex,
     /// As a line of the log holds it.
     raw: bytes::Regex,
+    /// What words of the line have in them.
+    parts: Vec<bytes::Regex>,
     /// Parts of a word count less than the word.
     share: f32,
 }
@@ -71,11 +74,14 @@ impl Terms {
         let text = text.trim();
         if let Some(pattern) = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|p| !p.is_empty())
         {
-            let pattern = format!("(?im){pattern}");
-            let raw = bytes::Regex::new(&pattern).map_err(|error| wrong(&error))?;
-            let term =
-                Term { text: Regex::new(&pattern).map_err(|error| wrong(&error))?, raw: raw.clone(), share: 1.0 };
-            return Ok(Terms { terms: vec![term], any: Some(raw), unescaped: true, kind });
+            let flagged = format!("(?im){pattern}");
+            let raw = bytes::Regex::new(&flagged).map_err(|error| wrong(&error))?;
+            let text = Regex::new(&flagged).map_err(|error| wrong(&error))?;
+            let literals = literals(pattern);
+            let part = |literal: &String| bytes::Regex::new(&format!("(?i){}", regex::escape(literal))).ok();
+            let hint = literals.iter().max_by_key(|literal| literal.len()).and_then(part);
+            let term = Term { text, raw, parts: literals.iter().filter_map(part).collect(), share: 1.0 };
+            return Ok(Terms { terms: vec![term], hint, unescaped: true, kind });
         }
         let words = words(text);
         if words.is_empty() {
@@ -83,8 +89,8 @@ impl Terms {
         }
         let terms: Vec<Term> = words.iter().filter_map(|(word, share)| Term::of(word, *share)).take(TERMS).collect();
         let all: Vec<&str> = terms.iter().map(|term| term.raw.as_str()).collect();
-        let any = bytes::Regex::new(&all.join("|")).map_err(|error| wrong(&error))?;
-        Ok(Terms { terms, any: Some(any), unescaped: false, kind })
+        let hint = bytes::Regex::new(&all.join("|")).map_err(|error| wrong(&error))?;
+        Ok(Terms { terms, hint: Some(hint), unescaped: false, kind })
     }
 
     pub(super) fn terms(&self) -> usize {
@@ -95,15 +101,25 @@ impl Terms {
         self.kind.is_none_or(|wanted| wanted == kind)
     }
 
+    /// Where from an offset on the first line may begin, or have begun, that holds any of the words. None: nowhere.
+    pub(super) fn next(&self, lines: &[u8], from: usize) -> Option<usize> {
+        self.hint.as_ref().map_or(Some(from), |hint| hint.find_at(lines, from).map(|found| found.start()))
+    }
+
     /// Which words a line may hold, a bit each; `scratch` is used again. None: none of them.
     pub(super) fn in_line(&self, line: &[u8], scratch: &mut Vec<u8>) -> Option<u16> {
-        let Some(any) = &self.any else { return Some(0) };
-        let line = if self.unescaped { unescape(line, scratch) } else { line };
-        if !any.is_match(line) {
-            return None;
+        if self.terms.is_empty() {
+            return Some(0);
         }
+        let line = if self.unescaped { unescape(line, scratch) } else { line };
         let bits = self.terms.iter().enumerate().map(|(at, term)| u16::from(term.raw.is_match(line)) << at);
-        Some(if self.terms.len() == 1 { 1 } else { bits.sum() })
+        Some(bits.sum()).filter(|bits| *bits > 0)
+    }
+
+    /// Which of its words a text may hold that has these words, in small letters, a bit each.
+    pub(super) fn in_words(&self, words: &[u8]) -> u16 {
+        let holds = |term: &Term| term.parts.iter().all(|part| part.is_match(words));
+        self.terms.iter().enumerate().map(|(at, term)| u16::from(holds(term)) << at).sum()
     }
 
     /// What each word is worth, by the number of lines it is in: the rare ones tell more.
@@ -154,8 +170,56 @@ impl Term {
         let escaped = serde_json::to_string(word).ok()?;
         let raw = format!("{flags}{}", regex::escape(escaped.trim_matches('"')));
         let text = RegexBuilder::new(&regex::escape(word)).case_insensitive(true).unicode(!word.is_ascii()).build();
-        Some(Term { text: text.ok()?, raw: bytes::Regex::new(&raw).ok()?, share })
+        // Of plain letters the words have small ones only.
+        let flags = if word.is_ascii() { "(?-u)" } else { "(?i)" };
+        let plain = word.to_lowercase();
+        let parts = plain.as_bytes().split(|byte| !is_word(*byte)).filter(|part| !part.is_empty());
+        let part = |part: &[u8]| {
+            let part = str::from_utf8(part).ok()?;
+            bytes::Regex::new(&format!("{flags}{}", regex::escape(part))).ok()
+        };
+        let parts = parts.filter_map(part).collect();
+        Some(Term { text: text.ok()?, raw: bytes::Regex::new(&raw).ok()?, parts, share })
     }
+}
+
+/// Letters that every match of a pattern has in it, together; none where that is not easily told.
+pub(super) fn literals(pattern: &str) -> Vec<String> {
+    let (mut literals, mut run) = (Vec::new(), String::new());
+    let mut chars = pattern.chars().peekable();
+    // An alternative, a flag that changes how the rest is read, or a class within another.
+    if pattern.contains('|') || pattern.contains("(?") || pattern.matches('[').count() != pattern.matches(']').count() {
+        return literals;
+    }
+    let mut depth = 0;
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' if chars.next().is_some_and(|escaped| "xuUpP".contains(escaped)) => return Vec::new(),
+            '[' => {
+                while let Some(inside) = chars.next().filter(|inside| *inside != ']') {
+                    if inside == '[' || inside == '\\' {
+                        return Vec::new();
+                    }
+                }
+            }
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            // What may be repeated may be missing.
+            '*' | '?' | '{' => _ = run.pop(),
+            char if depth == 0 && (char.is_alphanumeric() || char == '_') => {
+                run.push(char);
+                continue;
+            }
+            _ => {}
+        }
+        if char == '{' {
+            chars.by_ref().find(|inside| *inside == '}');
+        }
+        literals.push(std::mem::take(&mut run));
+    }
+    literals.push(run);
+    literals.retain(|literal| literal.chars().count() > 1);
+    literals
 }
 
 /// A match that is a word of its own counts whole.

@@ -12,7 +12,7 @@ use crate::session::Session;
 use crate::session::entry::{Boundary, EntryKind};
 
 struct Talk {
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
     session: Session,
 }
 
@@ -20,7 +20,7 @@ impl Talk {
     fn new() -> Talk {
         let home = tempfile::tempdir().unwrap();
         let session = Session::create(home.path(), Path::new("/p"), "1", SystemTime::now);
-        Talk { _home: home, session }
+        Talk { home, session }
     }
 
     fn say(&mut self, message: Message) -> Seq {
@@ -49,8 +49,24 @@ impl Talk {
         self.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
     }
 
+    /// What is found; the same with an index of all, with one of what was there before, and without any.
     fn find(&self, query: &str, kind: Option<Kind>) -> Vec<Place> {
-        search(&[self.session.log().to_owned()], &Terms::new(query, kind).unwrap(), 20).places
+        let logs = [self.session.log().to_owned()];
+        let find = || {
+            let places = search(&logs, &Terms::new(query, kind).unwrap(), 20).places;
+            // How often a word is said is guessed where parts of the log are not looked at.
+            places.into_iter().map(|place| Place { score: 0.0, ..place }).collect::<Vec<_>>()
+        };
+        let index = words::file(&logs[0]);
+        let with = find();
+        let remember = || super::remember(self.home.path(), &logs, &|| false);
+        remember();
+        assert!(index.exists(), "the session is worth an index");
+        assert_eq!(find(), with, "{query}: all is known");
+        std::fs::remove_file(index).unwrap();
+        assert_eq!(find(), with, "{query}: nothing is known");
+        remember();
+        with
     }
 
     /// The best place, as `turn kind tool: text`.
@@ -178,13 +194,109 @@ fn facts_are_reached_with_the_words_that_are_asked_for() {
         };
         talk.boundary("Work continues.");
     }
-    let lost: Vec<&str> = FACTS
-        .iter()
-        .filter(|(_, fact, query)| {
-            let places = talk.find(query, None);
-            !places.iter().take(5).any(|place| place.excerpt.contains(fact))
-        })
-        .map(|(.., query)| *query)
-        .collect();
-    assert_eq!(lost, Vec::<&str>::new());
+    let logs = [talk.session.log().to_owned()];
+    for known in [false, true] {
+        let found = |fact: &str, query: &str| {
+            let places = search(&logs, &Terms::new(query, None).unwrap(), 20).places;
+            places.iter().take(5).any(|place| place.excerpt.contains(fact))
+        };
+        let lost: Vec<&str> =
+            FACTS.iter().filter(|(_, fact, query)| !found(fact, query)).map(|(.., query)| *query).collect();
+        assert_eq!(lost, Vec::<&str>::new(), "an index: {known}");
+        remember(talk.home.path(), &logs, &|| false);
+    }
+}
+#[test]
+fn an_index_is_of_its_log_or_of_no_use() {
+    let mut talk = Talk::new();
+    let log = talk.session.log().to_owned();
+    let (index, logs) = (words::file(&log), [log.clone()]);
+    let say = |talk: &mut Talk, word: &str| {
+        let seq = talk.prompt(&format!("The {word} is here. {}", "Nothing else is. ".repeat(40)));
+        talk.session.append(EntryKind::TurnStarted).unwrap();
+        seq
+    };
+    let home = talk.home.path().to_owned();
+    let remember = || super::remember(&home, &logs, &|| false);
+    let known = || words::read(&log, &mut File::open(&log).unwrap(), |_| ());
+    // Words of the first, of the last, and of the one in the middle; and none that was rewound.
+    let check = |talk: &Talk, name: &str, birds: &[&str]| {
+        for bird in ["heron", "otter", "marten", "badger", "日本語", "/mart[e]n is/", "plover"] {
+            let word = bird.trim_matches('/').replace("[e]n is", "en");
+            let found = search(&logs, &Terms::new(bird, None).unwrap(), 20).places.len();
+            assert_eq!(found, usize::from(birds.contains(&word.as_str())), "{name}: {bird}");
+        }
+        assert!(talk.session.log().exists());
+    };
+    say(&mut talk, "heron");
+    say(&mut talk, "otter");
+    remember();
+    let first = std::fs::read(&index).unwrap();
+    let head = 16 + 24;
+    assert_eq!(known(), Some(std::fs::metadata(&log).unwrap().len()));
+    // What came later is read from the log, and becomes a part of its own.
+    say(&mut talk, "marten");
+    check(&talk, "before the rest is known", &["heron", "otter", "marten"]);
+    remember();
+    assert!(std::fs::read(&index).unwrap()[head..].starts_with(&first[head..]), "the index is appended to");
+    let gone = say(&mut talk, "badger");
+    remember();
+    talk.session.append(EntryKind::Rewind { to: gone }).unwrap();
+    say(&mut talk, "日本語");
+    remember();
+    check(&talk, "rewound", &["heron", "otter", "marten", "日本語"]);
+
+    let good = std::fs::read(&index).unwrap();
+    let changed = |at: usize| good.iter().enumerate().map(|(i, byte)| byte ^ u8::from(i == at)).collect::<Vec<_>>();
+    for (name, bytes) in [
+        ("empty", Vec::new()),
+        ("of another version", changed(14)),
+        ("being written", good[..good.len() - 9].to_vec()),
+        ("cut off in its first part", first[..first.len() / 2].to_vec()),
+        ("of another log", changed(head + 4 + 16)),
+        ("zeros", [&good[..first.len()], &[0; 500]].concat()),
+    ] {
+        std::fs::write(&index, bytes).unwrap();
+        check(&talk, name, &["heron", "otter", "marten", "日本語"]);
+        remember();
+        check(&talk, name, &["heron", "otter", "marten", "日本語"]);
+        assert_eq!(known(), Some(std::fs::metadata(&log).unwrap().len()), "{name}: it is whole again");
+    }
+    // Another one is at it.
+    std::fs::write(&index, &first).unwrap();
+    let held = File::open(home.join("cocode/words.lock")).unwrap();
+    held.lock().unwrap();
+    remember();
+    assert_eq!(std::fs::read(&index).unwrap(), first);
+    drop(held);
+    super::remember(&home, &logs, &|| true);
+    assert_eq!(std::fs::read(&index).unwrap(), first, "told to stop");
+    // The log was put back to what it was before.
+    remember();
+    let text = std::fs::read(&log).unwrap();
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    std::fs::write(&log, lines[..3].concat()).unwrap();
+    check(&talk, "cut", &["heron"]);
+    std::fs::write(&log, [&lines[..3].concat()[..], &lines[5..].concat()].concat()).unwrap();
+    check(&talk, "changed in the middle", &["heron", "marten", "日本語"]);
+}
+
+#[test]
+fn letters_of_every_match() {
+    for (pattern, want) in [
+        ("retry_\\w+ = \\d$", "retry_"),
+        ("absen[t] he", "absen he"),
+        ("ab+c?defg{2,3}hi", "ab def hi"),
+        ("(one)?two(three)", "two"),
+        ("one|two", ""),
+        ("(?x) o n e", ""),
+        ("\\x41bcd", ""),
+        ("\\p{Greek}bcd", ""),
+        ("\\[abc\\]", "abc"),
+        ("[^]]abc", ""),
+        ("^日本.*語語$", "日本 語語"),
+        ("a.b", ""),
+    ] {
+        assert_eq!(terms::literals(pattern).join(" "), want, "{pattern}");
+    }
 }
