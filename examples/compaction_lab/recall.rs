@@ -49,6 +49,7 @@ impl Recall {
             log: desk.session.log().to_owned(),
             store: desk.session.store().clone(),
             host: Arc::new(Alone),
+            sandbox: cocode::sandbox::Sandbox::off(),
             live: tokio::sync::mpsc::unbounded_channel().0,
             cancel: Default::default(),
         };

@@ -11,6 +11,7 @@ mod terms;
 mod words;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,9 +89,9 @@ pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
     let mut places = Vec::new();
     let mut open: HashMap<usize, File> = HashMap::new();
     for (_, at, candidate) in candidates.into_iter().take(enough) {
-        if !open.contains_key(&at) {
+        if let Entry::Vacant(place) = open.entry(at) {
             let Ok(log) = regular::open(&logs[at]) else { continue };
-            open.insert(at, log);
+            place.insert(log);
         }
         let Some(log) = open.get_mut(&at) else { continue };
         // A line that has gone bad is passed over.

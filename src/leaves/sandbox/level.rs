@@ -12,27 +12,33 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What was found, for all who share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found(Arc<(OnceLock<Result<Level, String>>, OnceLock<()>)>);
+pub(super) struct Found(Arc<Once>);
+
+#[derive(Debug, Default)]
+struct Once {
+    level: OnceLock<Result<Level, String>>,
+    told: OnceLock<()>,
+}
 
 impl Sandbox {
     /// How far commands are confined, as far as it was found out: nobody relies on what was not.
     pub fn level(&self) -> Level {
-        self.found.0.0.get().and_then(|found| found.clone().ok()).unwrap_or(Level::None)
+        self.found.0.level.get().and_then(|found| found.clone().ok()).unwrap_or(Level::None)
     }
 
     /// Finds that out, once, by a command that is held to reading nothing but programs.
     pub async fn probe(&self) -> Level {
-        if self.found.0.0.get().is_none() {
+        if self.found.0.level.get().is_none() {
             let found = self.tried().await;
-            let _ = self.found.0.0.set(found);
+            let _ = self.found.0.level.set(found);
         }
         self.level()
     }
 
     /// Why nothing is confined, to be told once.
     pub fn untold(&self) -> Option<String> {
-        let why = self.found.0.0.get()?.as_ref().err()?;
-        self.found.0.1.set(()).is_ok().then(|| why.clone())
+        let why = self.found.0.level.get()?.as_ref().err()?;
+        self.found.0.told.set(()).is_ok().then(|| why.clone())
     }
 
     async fn tried(&self) -> Result<Level, String> {

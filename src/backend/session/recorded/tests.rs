@@ -510,7 +510,7 @@ impl Random {
             22 => "mv d d2; mv g d; mv d2 g".to_owned(),
             23 => format!("mv {p} t1; mv t1 t2; mv t2 {q}"),
             24 => format!("rm -rf {p}; mkdir {p}; echo {n} > {p}/in; rm -rf {q}; echo {n} > {q}"),
-            25 => format!("cp -al d t4; echo {n} > t4/a; rm -rf t4; cp -a d {q}"),
+            25 => format!("cp -a d t4; echo {n} > t4/a; rm -rf t4; cp -a d {q}"),
             26 => "git init -q repo; cd repo && git add -A && git commit -qm x; cd ..".to_owned(),
             27 => format!("cd repo && git add -A && git commit -qm {n}; cd .."),
             28 => format!("cd repo && echo {n} > a && {}; cd ..", self.pick(&["git stash -q -u", "git stash pop -q"])),
