@@ -1,5 +1,6 @@
 //! Arguments to configuration, to one front end, to an exit code.
 
+use std::ffi::OsString;
 use std::io::{self, BufReader, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     if let Some(code) = helper::serve(std::env::args_os()) {
         return code;
     }
-    if let Some(code) = connect(std::env::args()) {
+    if let Some(code) = connect(std::env::args_os()) {
         return code;
     }
     // SAFETY: nothing has been started yet that could read the environment meanwhile.
@@ -67,11 +68,12 @@ fn main() -> ExitCode {
 }
 
 /// Serves as a `ProxyCommand` where the first argument says so: inside a confined command nothing else can be done.
-fn connect(arguments: impl Iterator<Item = String>) -> Option<ExitCode> {
+fn connect(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.skip(1);
     if arguments.next()? != client::NAME {
         return None;
     }
+    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned());
     let Err(problem) = client::run(arguments, std::env::var(client::VARIABLE).ok()) else {
         return Some(ExitCode::SUCCESS);
     };

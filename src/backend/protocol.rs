@@ -9,7 +9,7 @@ pub mod task;
 mod thinking;
 mod typed;
 
-pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, Question};
+pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, PresetGrant, Question};
 pub use compaction::{Compacted, Compaction, FailureReason, Fullness, Receipt, Trigger, UsageInfo};
 
 use std::collections::BTreeMap;

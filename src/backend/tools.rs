@@ -54,6 +54,7 @@ use crate::permission::{Permit, Ruled};
 use crate::protocol::{Answer, Approval, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::sandbox::Sandbox;
+use crate::sandbox::proxy::{Contact, Gateway, Verdict};
 use crate::session::store::Store;
 
 /// Names of the tools that the agent itself turns to.
@@ -62,6 +63,7 @@ pub const EDIT: &str = <edit::Edit as Typed>::NAME;
 pub const READ: &str = read::Read::NAME;
 pub const SKILL: &str = skill::Skill::NAME;
 pub const TASK: &str = task::Task::NAME;
+pub const WEB_FETCH: &str = web_fetch::WebFetch::NAME;
 pub const TODO_WRITE: &str = todo_write::TodoWrite::NAME;
 
 /// What a tool answers; a failure is a value for the model, never an `Err`.
@@ -84,6 +86,8 @@ pub enum After {
     PlanApproved { how: Approval, plan: String },
     /// Runs a skill: its text joins the conversation.
     Skill { name: String, args: String },
+    /// Offers these rules when the command is asked about again: the sandbox kept it from something.
+    Denied { command: String, rules: Vec<String> },
     /// Ends the turn; calls that follow are answered as not run.
     End(TurnEnd),
 }
@@ -194,6 +198,9 @@ pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> 
 /// The answer of a person; none when the call was cancelled first.
 pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
+/// Whether a command may connect somewhere.
+pub type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
 /// Whether something is in the session's log; an error says why not.
 pub type NotedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
@@ -220,6 +227,11 @@ pub trait Host: Send + Sync {
     /// An error forbids it.
     fn will_change(&self, _change: FileChange) -> NotedFuture<'_> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Decides about a connection that the command of a call makes; may ask the user.
+    fn connects(&self, _call: &str, _command: &str, _contact: Contact) -> VerdictFuture<'_> {
+        Box::pin(async { Verdict::Closed("nobody can be asked about it here".to_owned()) })
     }
 
     /// Notes that the change was made, or that nothing of it was written.
@@ -265,6 +277,8 @@ pub struct Context {
     pub store: Store,
     /// What commands run in.
     pub sandbox: Sandbox,
+    /// How commands reach the network that have no way of their own.
+    pub gateway: Gateway,
     pub host: Arc<dyn Host>,
     /// Live output for the screen; a missing listener does not hold up the tool.
     pub live: mpsc::UnboundedSender<String>,

@@ -18,6 +18,12 @@ impl Run<'_> {
                     ),
                 }
             }
+            Question::Connect { call, command, place, suggestions, .. } => {
+                let input = json!({ "command": command, "connect": place });
+                self.denials.push(json!({ "tool_name": "Bash", "tool_use_id": call, "tool_input": input }));
+                let rule = suggestions.first().map(|rule| format!(" (the rule {rule} would allow it)"));
+                Answer::Nobody { told: format!("nobody can be asked{}", rule.unwrap_or_default()) }
+            }
             Question::Trust { folder, uses, kept, .. } => {
                 // Standard error may be closed; the run continues without it.
                 let _ = writeln!(

@@ -1,5 +1,6 @@
 //! Decides whether a tool call may run. Asks nobody; looks at nothing but where paths lead and what git would obey.
 
+mod approved;
 pub mod bound;
 mod commands;
 mod confine;
@@ -37,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::sandbox::proxy::Contact;
 use crate::stdx::links;
 
+pub use approved::{Approved, Escapes, Profile};
 pub use bound::Bound;
 pub use commands::git::QUIET as QUIET_GIT;
 pub use commands::{Listed, listed_git_options, listed_options};

@@ -12,6 +12,7 @@ mod keeper;
 #[cfg(target_os = "linux")]
 mod landlock;
 mod level;
+pub mod presets;
 pub mod proxy;
 pub mod record;
 mod running;

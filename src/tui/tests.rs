@@ -2,6 +2,7 @@
 
 mod approvals;
 mod asks;
+mod contacts;
 mod dialogs;
 mod mentions;
 mod offers;
@@ -207,6 +208,8 @@ fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
         suggestions: suggestions.iter().map(|rule| (*rule).into()).collect(),
         all_edits: false,
         session_only: false,
+        confined: false,
+        preset: None,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })
 }

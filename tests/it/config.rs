@@ -232,7 +232,7 @@ fn nobody_overrules_who_turns_bypass_off() {
 #[test]
 fn managed_settings_of_claude_code_are_a_policy() {
     let managed = r#"{"permissions": {"deny": ["WebFetch"], "allow": ["Bash(ls:*)"]}, "model": "opus",
-        "sandbox": {"enabled": true}, "allowManagedHooksOnly": true}"#;
+        "sandbox": {"failIfUnavailable": true}, "allowManagedHooksOnly": true}"#;
     let user = User::new()
         .file("/etc/claude.json", managed)
         .file(USER, "model = 'mine'\nmax_turns = 3\n")
@@ -248,8 +248,8 @@ fn managed_settings_of_claude_code_are_a_policy() {
     assert_eq!(
         problems,
         [
-            "etc/claude.json: `sandbox` has no effect: commands run without a sandbox; permission rules are all that limits them",
             "etc/claude.json: `allowManagedHooksOnly` has no effect: hooks of the user and of trusted projects run, too",
+            "etc/claude.json: `sandbox.failIfUnavailable` has no effect: where the machine cannot confine a command, it asks",
         ]
     );
     // Our own policy counts more; one that does not parse stops the start.

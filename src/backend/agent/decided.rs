@@ -13,7 +13,7 @@ const KEPT: usize = 4_000;
 pub(super) fn of(question: &Question, answer: &Answer) -> Option<Decided> {
     let yes = !matches!(answer, Answer::No { .. } | Answer::AllEdits);
     let (matter, what) = match question {
-        Question::Permission { .. } => return None,
+        Question::Permission { .. } | Question::Connect { .. } => return None,
         Question::Trust { folder, .. } => (Matter::Trust, folder.display().to_string()),
         Question::LocalServer { url, .. } => (Matter::Server, url.clone()),
         Question::Repeated { tool, title, .. } => (Matter::Repeated, format!("{tool} {title}")),

@@ -4,6 +4,7 @@ mod admit;
 mod beside;
 mod call;
 mod confined;
+mod contacts;
 mod grounds;
 mod hooked;
 mod prepare;
@@ -23,6 +24,8 @@ use self::admit::Admission;
 pub use self::beside::Beside;
 use self::call::{Asks, Done, Heard, Permitted, Ready};
 pub(super) use self::confined::{Confined, Nobody};
+pub(super) use self::contacts::Connection;
+use self::contacts::{Contacts, Next};
 pub use self::grounds::Grounds;
 use self::hooked::Watched;
 pub(super) use self::prepare::Prepared;
@@ -190,6 +193,7 @@ impl Agent {
                     After::Skill { name, args } => {
                         Box::pin(self.run_skill(Invocation { name, args }, mailbox, cancel)).await?
                     }
+                    After::Denied { command, rules } => self.policy.denials.note(command, rules),
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }
@@ -229,6 +233,8 @@ impl Agent {
                 mailbox.emit(Event::Notice { text }).await;
             }
         }
+        let (connections, mut contacts) = Contacts::new();
+        host.connections = Some(connections);
         let host = Arc::new(host);
         let settings = self.settings.tools.shared(among);
         let runner = Runner::new(&self.policy, &self.conversation, &settings, host.clone(), cancel);
@@ -247,8 +253,20 @@ impl Agent {
                     }
                     return Ok(results);
                 }
-                () = mailbox.changed() => self.take_mode(mailbox).await?,
-                Some(word) = heard.recv() => self.take_word(word, mailbox).await?,
+                () = mailbox.changed() => {
+                    self.take_mode(mailbox).await?;
+                    contacts.recheck(self);
+                }
+                Some(word) = heard.recv() => {
+                    self.take_word(word, mailbox).await?;
+                    contacts.recheck(self);
+                }
+                next = contacts.next() => match next {
+                    Next::Heard(connection) => contacts.take(connection, self, mailbox, cancel),
+                    Next::Answered(key, answer) => {
+                        contacts.answered(key, answer, self, mailbox).await?;
+                    }
+                },
             }
         }
     }

@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::dispatch::Connection;
 use super::mailbox::Mailbox;
 use super::parent_child::{Note, Word, note};
 use super::skill_runs::{Caller, View};
 use super::subagent::Launcher;
 use super::{Model, side_request};
-use crate::message::{Message, Usage};
+use crate::message::{CallId, Message, Usage};
 use crate::protocol::Question;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
-use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture};
+use crate::sandbox::proxy::{Contact, Verdict};
+use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture, VerdictFuture};
 
 /// Lent to the tools of one round.
 pub(super) struct AgentHost {
@@ -26,6 +28,8 @@ pub(super) struct AgentHost {
     pub(super) skills: View,
     /// None where no agent can be launched.
     pub(super) launcher: Option<Launcher>,
+    /// To the agent whose commands these are. None: nobody answers for a host.
+    pub(super) connections: Option<mpsc::UnboundedSender<Connection>>,
     /// To the agent whose log belongs to the session. None: nothing is changed for this host.
     pub(super) words: Option<mpsc::UnboundedSender<Word>>,
 }
@@ -34,7 +38,7 @@ impl AgentHost {
     /// One that launches nobody and is told of no change.
     pub(super) fn new(model: Model, skills: View, mailbox: &Mailbox, cancel: &CancellationToken) -> AgentHost {
         let (mailbox, cancel, spent) = (mailbox.clone(), cancel.clone(), Mutex::default());
-        AgentHost { model, spent, mailbox, cancel, skills, launcher: None, words: None }
+        AgentHost { model, spent, mailbox, cancel, skills, launcher: None, connections: None, words: None }
     }
 }
 
@@ -47,6 +51,17 @@ impl Host for AgentHost {
         Box::pin(async move {
             let Some(words) = &self.words else { return Ok(()) };
             note(words, Note::Change(change)).await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn connects(&self, call: &str, command: &str, contact: Contact) -> VerdictFuture<'_> {
+        let (verdict, decided) = oneshot::channel();
+        let (call, command) = (CallId(call.into()), command.to_owned());
+        let connection = Connection { call, command, contact, verdict };
+        let sent = self.connections.as_ref().is_some_and(|connections| connections.send(connection).is_ok());
+        Box::pin(async move {
+            let nobody = || Verdict::Closed("nobody can be asked about it here".to_owned());
+            if sent { decided.await.unwrap_or_else(|_| nobody()) } else { nobody() }
         })
     }
 

@@ -1,11 +1,13 @@
 //! What may run: rules, folders and what the user agreed to.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use super::{Conversation, Grants, Grounds};
-use crate::permission::{Behavior, Places, RuleSet, Source, Trust};
-use crate::protocol::GrantScope;
+use crate::permission::{Access, Behavior, Places, RuleSet, Source, Trust};
+use crate::protocol::{GrantScope, PresetGrant};
 use crate::sandbox::Sandbox;
+use crate::sandbox::proxy::Gateway;
 use crate::session;
 use crate::session::entry::EntryKind;
 use crate::tools::{Dirs, RULES};
@@ -20,6 +22,31 @@ pub struct Policy {
     pub trust: Trust,
     /// What commands run in.
     pub sandbox: Sandbox,
+    /// How commands reach the network that have no way of their own.
+    pub gateway: Gateway,
+    /// What commands were kept from.
+    pub denials: Denials,
+}
+
+/// What the sandbox kept commands from: the rules that would have allowed it, by the command, the last ones alone.
+#[derive(Debug, Clone, Default)]
+pub struct Denials(VecDeque<(String, Vec<String>)>);
+
+impl Denials {
+    const KEPT: usize = 20;
+
+    pub(super) fn note(&mut self, command: String, rules: Vec<String>) {
+        self.0.retain(|(known, _)| *known != command);
+        self.0.truncate(Denials::KEPT - 1);
+        self.0.push_front((command, rules));
+    }
+
+    /// What is offered when the command is to run again.
+    pub(super) fn grant(&self, access: &Access) -> Option<PresetGrant> {
+        let Access::Shell { command, .. } = access else { return None };
+        let (_, rules) = self.0.iter().find(|(known, _)| **known == **command)?;
+        Some(PresetGrant { name: String::new(), rules: rules.clone() })
+    }
 }
 
 impl Policy {

@@ -1,5 +1,7 @@
 //! Claude Code's settings files: the documented keys are read, all others are ignored.
 
+mod sandbox;
+
 use std::path::Path;
 
 use serde_json::{Map, Value as Json};
@@ -15,7 +17,6 @@ const PERMISSIONS: [&str; 6] =
     ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
 /// What restricts elsewhere and does not here, with what holds instead: nobody must rely on it.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("sandbox", "commands run without a sandbox; permission rules are all that limits them"),
     ("permissions.blockReadsOutsideWorkingDirectories", "reading outside of the working folders asks"),
     ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
     ("permissions.denyInsteadOfPrompting", "calls ask as usual; `defaultMode` dontAsk denies instead"),
@@ -56,6 +57,7 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
     let settings = object.map;
     reading.without_effect(&settings);
     reading.permissions(&settings);
+    reading.sandbox(&settings, source);
     if let Some(model) = reading.string(&settings, "model", "a string").filter(|model| model != "default") {
         reading.put("model", Value::String(model));
     }
@@ -206,6 +208,28 @@ impl Reading {
         }
         if !permissions.is_empty() {
             self.put("permissions", Value::Table(permissions));
+        }
+    }
+
+    /// Behind the permissions, which its rules join.
+    fn sandbox(&mut self, settings: &Map<String, Json>, source: Source) {
+        let given = match settings.get("sandbox") {
+            Some(Json::Object(given)) => given,
+            None | Some(Json::Null) => return,
+            Some(_) => return self.wrong("sandbox", "an object"),
+        };
+        let sandbox::Read { settings, rules, told } = sandbox::read(given, source);
+        told.into_iter().for_each(|why| self.say(why));
+        if !settings.is_empty() {
+            self.put("sandbox", Value::Table(settings));
+        }
+        for (list, rule) in rules {
+            let permissions = self.root.entry("permissions").or_insert_with(|| Value::Table(Table::new()));
+            let Some(permissions) = permissions.as_table_mut() else { continue };
+            let rules = permissions.entry(list).or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(rules) = rules.as_array_mut() {
+                rules.push(Value::String(rule));
+            }
         }
     }
 
@@ -441,10 +465,25 @@ mod tests {
             "permissions.disable_bypass = true\n\
              s.json: `permissions.disableBypassPermissionsMode` is read as \"disable\", its only value",
         );
-        check(r#"{"sandbox": {"enabled": false, "network": {}}, "availableModels": [], "deniedModels": null}"#, "");
+        check(r#"{"sandbox": {"network": {}}, "availableModels": [], "deniedModels": null}"#, "");
+        check(
+            r#"{"permissions": {"deny": ["Bash(rm:*)"]}, "sandbox": {"enabled": true, "allowUnsandboxedCommands": false,
+                "excludedCommands": ["docker *", "watchman:*"], "autoAllowBashIfSandboxed": true, "ripgrep": {"command": "rg"},
+                "network": {"allowedDomains": ["*.npmjs.org"], "deniedDomains": ["evil.com:80"], "httpProxyPort": 8080},
+                "filesystem": {"allowWrite": ["/tmp/build/", "./out", "~/.kube"], "denyWrite": 3, "denyRead": ["~/.aws"]}}}"#,
+            "permissions.allow = [\"WebFetch(domain:*.npmjs.org)\", \"Edit(//tmp/build)\", \"Edit(/out)\", \"Edit(~/.kube)\"]\n\
+             permissions.deny = [\"Bash(rm:*)\", \"WebFetch(domain:evil.com:80)\", \"Read(~/.aws)\"]\n\
+             sandbox.allow_unsandboxed = false\nsandbox.approved = \"workspace\"\nsandbox.excluded = [\"docker\", \"watchman\"]\n\
+             s.json: `sandbox.filesystem.denyWrite` is ignored: it must be a list of strings\n\
+             s.json: `sandbox.autoAllowBashIfSandboxed` has no effect: confined commands ask like others\n\
+             s.json: `sandbox.ripgrep` has no effect: cocode does not know it\n\
+             s.json: `sandbox.network.httpProxyPort` has no effect: cocode does not know it",
+        );
+        check(r#"{"sandbox": {"enabled": "yes"}}"#, "s.json: `sandbox.enabled` is ignored: it must be true or false");
+        check(r#"{"sandbox": true}"#, "s.json: `sandbox` is ignored: it must be an object");
         check(
             r#"{"sandbox": {"enabled": true}, "availableModels": ["sonnet"], "permissions": {"denyInsteadOfPrompting": true}}"#,
-            "s.json: `sandbox` has no effect: commands run without a sandbox; permission rules are all that limits them\n\
+            "sandbox.approved = \"workspace\"\n\
              s.json: `permissions.denyInsteadOfPrompting` has no effect: calls ask as usual; `defaultMode` dontAsk denies instead\n\
              s.json: `availableModels` has no effect: every model can be chosen",
         );

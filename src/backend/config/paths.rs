@@ -18,6 +18,8 @@ pub struct Env {
     pub config_base: Option<PathBuf>,
     /// Where the platform keeps state: `~/.local/state` on Linux.
     pub state_base: Option<PathBuf>,
+    /// This program, which commands call back.
+    pub program: PathBuf,
 }
 
 impl Env {
@@ -30,6 +32,7 @@ impl Env {
             user_home: base.as_ref().map(|base| base.home_dir().to_owned()),
             config_base: base.as_ref().map(|base| base.config_dir().to_owned()),
             state_base: base.as_ref().map(|base| base.state_dir().unwrap_or(base.data_local_dir()).to_owned()),
+            program: std::env::current_exe().unwrap_or_else(|_| "cocode".into()),
         }
     }
 
@@ -40,6 +43,7 @@ impl Env {
             user_home: Some(home.to_owned()),
             config_base: Some(home.join(".config")),
             state_base: Some(home.join(".local/state")),
+            program: "cocode".into(),
         }
     }
 

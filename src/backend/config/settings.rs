@@ -11,10 +11,11 @@ use serde_json::json;
 use super::thinking::Thinking;
 use crate::compact;
 use crate::hooks;
-use crate::permission::Mode;
+use crate::permission::{self, Mode};
 use crate::protocol::{Interface, StatusLine};
 use crate::provider::catalog::ModelSpec;
 use crate::provider::settings::ProviderSettings;
+use crate::sandbox::presets::Preset;
 use crate::tools;
 
 /// All settings, merged. Hand its parts on in slices.
@@ -228,10 +229,36 @@ pub struct Agents {
 }
 
 /// `[sandbox]`.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
     pub enabled: bool,
+    pub approved: Profile,
+    pub allow_unsandboxed: bool,
+    pub excluded: Vec<String>,
+}
+
+/// What approved commands run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    Off,
+    Workspace,
+}
+
+impl Sandbox {
+    /// What commands run in that somebody approved. `variable` tells where the environment puts caches.
+    pub fn approved(&self, variable: impl Fn(&str) -> Option<String>) -> permission::Approved {
+        permission::Approved {
+            profile: match self.approved {
+                Profile::Workspace if self.enabled => permission::Profile::Workspace,
+                Profile::Off | Profile::Workspace => permission::Profile::Off,
+            },
+            escapes: if self.allow_unsandboxed { permission::Escapes::Asked } else { permission::Escapes::Ignored },
+            excluded: self.excluded.clone(),
+            caches: Preset::variables().filter_map(|name| Some((name.to_owned(), variable(name)?.into()))).collect(),
+        }
+    }
 }
 
 /// `[sessions]`.

@@ -13,10 +13,11 @@ use crate::config::paths::Paths;
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Mode, Places, Root, RuleSet, Run, Source, Trust, Use};
+use crate::permission::{self, Approved, Mode, Places, Root, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
+use crate::sandbox::proxy::{Gateway, PROXIES, Surroundings};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
@@ -64,6 +65,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             places: settings.places,
             trust,
             sandbox: setup.commands.clone(),
+            gateway: gateway(&setup),
+            denials: Default::default(),
         },
         settings: settings.agent,
         toolbox: Arc::new(toolbox),
@@ -177,7 +180,16 @@ pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     let added = &loaded.config.permissions.additional_directories;
     let mut places = places(&setup.paths, &setup.project, added);
     places.look_in(loaded.config.env.get("PATH"));
-    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), ..places }
+    let approved = loaded.config.sandbox.approved(|name| setup.env.get(name).map(str::to_owned));
+    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), approved, ..places }
+}
+
+/// The way out to the network for commands of the session.
+fn gateway(setup: &Setup) -> Gateway {
+    let variable = |name: &str| setup.env.get(name).map(str::to_owned);
+    let spellings = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
+    let proxies = spellings.filter_map(|name| Some((name.clone(), variable(&name)?))).collect();
+    Gateway::new(Surroundings { proxies, ssh: variable("GIT_SSH_COMMAND"), program: setup.env.program.clone() })
 }
 
 /// Where work may happen, and what is protected, for a project with further folders.
@@ -195,6 +207,7 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
         run: Run::default(),
         free_reads: Vec::new(),
         free_writes: Vec::new(),
+        approved: Approved::default(),
     }
 }
 

@@ -265,6 +265,7 @@ mod tests {
         let word = |text: &str| Value::String(text.into());
         match (key, value) {
             ("permissions.default_mode", _) => word("plan"),
+            ("sandbox.approved", _) => word("workspace"),
             ("tools.keep", _) => word("head"),
             ("compact.micro.trigger", _) => word("warning"),
             // Ten tries are the most: nine and ten retries are the same.

@@ -43,6 +43,26 @@ pub enum Question {
         /// What is suggested holds for this session at most, wherever the answer wants to keep it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         session_only: bool,
+        /// It is a command that would run in the sandbox: `Answer::Unconfined` is possible.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        confined: bool,
+        /// What would let it do what the sandbox kept it from the last time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preset: Option<PresetGrant>,
+    },
+    /// May this command connect there? Answered like a permission.
+    Connect {
+        /// The call that runs the command.
+        call: CallId,
+        command: String,
+        /// Host and port.
+        place: String,
+        reasons: Vec<String>,
+        /// What "don't ask again" would save.
+        suggestions: Vec<String>,
+        /// The hosts that the command's program needs, as one grant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preset: Option<PresetGrant>,
     },
     /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
     /// is gone was agreed to and no longer exists.
@@ -80,6 +100,14 @@ impl Question {
         let Question::Permission { input, diff: Some(_), .. } = self else { return None };
         WRITTEN.into_iter().find_map(|field| Some((field, input.get(field)?.as_str()?)))
     }
+}
+
+/// Rules that are offered together: the hosts of a well-known program, or what the sandbox denied a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PresetGrant {
+    /// Whose hosts they are: `cargo`. Empty: what the sandbox denied.
+    pub name: String,
+    pub rules: Vec<String>,
 }
 
 /// A question of the model's own: one of its options, several, or words of the user's own.
@@ -128,6 +156,8 @@ pub enum GrantScope {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
     Yes,
+    /// Yes, and outside of the sandbox; a no where the question does not offer it.
+    Unconfined,
     /// Yes, and the session continues in mode `edits`; a no where the question does not offer it.
     AllEdits,
     /// Yes, and these rules from now on.

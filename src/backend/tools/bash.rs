@@ -1,5 +1,8 @@
 //! Bash: one command line in a fresh shell, whose working directory carries over and whose processes end with it.
 
+mod denials;
+mod reach;
+
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -14,14 +17,16 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
-use crate::permission::{Access, Matches, Ruled};
+use crate::permission::{Access, CommandLine, Matches, Ruled};
 use crate::sandbox::{Policy, Running as Process};
 use crate::stdx::ansi::Cleaner;
 use crate::stdx::process::{Run, Streams, command_without};
 
 use super::call::Typed;
 use super::limit::Spool;
-use super::{Call, Context, Dirs, Manners, Output, file};
+use super::{After, Call, Context, Dirs, Manners, Output, file};
+use denials::Denial;
+use reach::Reach;
 
 /// Shortest time between two pieces of live output.
 const TICK: Duration = Duration::from_millis(50);
@@ -33,7 +38,8 @@ const PIECE: usize = 4 * 1024;
 const DRAIN: usize = 4 * 1024 * 1024;
 
 /// Follows a failure of a line that ran unasked.
-const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace";
+const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace. \
+    Set dangerouslyDisableSandbox to true if it needs that: the user is asked";
 
 /// What programs say of what the kernel refused.
 const REFUSALS: [&str; 5] =
@@ -64,6 +70,9 @@ pub(super) struct Input {
     /// What it does, in a few words
     #[expect(dead_code, reason = "for the user, who sees the input")]
     description: Option<String>,
+    /// Run outside of the sandbox: only after the sandbox kept the command from something that it needs
+    #[serde(rename = "dangerouslyDisableSandbox")]
+    dangerously_disable_sandbox: Option<bool>,
 }
 
 impl Typed for Bash {
@@ -74,7 +83,7 @@ impl Typed for Bash {
     const MANNERS: Manners = Manners {
         rules: Ruled { matches: Matches::Command, ..Ruled::BY_NAME },
         matched: "command",
-        spare: &["description"],
+        spare: &["description", "dangerouslyDisableSandbox"],
         ..Manners::CHANGES
     };
 
@@ -92,7 +101,9 @@ impl Typed for Bash {
                 command.len()
             ));
         }
-        let access = Access::Shell { command: command.as_str().into(), cwd: dirs.cwd.clone() };
+        let line = CommandLine::from(command.as_str());
+        let line = if input.dangerously_disable_sandbox == Some(true) { line.escaping() } else { line };
+        let access = Access::Shell { command: line, cwd: dirs.cwd.clone() };
         Ok(Call::new(access, file::one_line(command), move |context| async move { run(&input, &context).await }))
     }
 }
@@ -120,10 +131,15 @@ async fn run(input: &Input, context: &Context) -> Output {
         }
     };
     let started = Instant::now();
-    let (mut process, output, place) = match start(&input.command, start_in, context).await {
-        Ok(parts) => parts,
-        Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
+    let mut reach = match Reach::of(&input.command, context).await {
+        Ok(reach) => reach,
+        Err(error) => return Output::error(format!("Cannot start the proxy of the sandbox: {error}.")),
     };
+    let (mut process, output, place) =
+        match start(&input.command, start_in, context, (&reach.policy, &reach.variables)).await {
+            Ok(parts) => parts,
+            Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
+        };
     let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
     let mut last_place = LastRecord::default();
     let mut buffer = vec![0; 64 * 1024];
@@ -135,7 +151,16 @@ async fn run(input: &Input, context: &Context) -> Output {
             tokio::select! {
                 biased;
                 () = context.cancel.cancelled() => break End::Interrupted,
-                () = &mut deadline => break End::TimedOut(timeout),
+                () = &mut deadline, if !reach.asks() => {
+                    // The time in which it waited for a person is not its own.
+                    let late = std::mem::take(&mut reach.waited);
+                    if late.is_zero() {
+                        break End::TimedOut(timeout);
+                    }
+                    let next = deadline.deadline() + late;
+                    deadline.as_mut().reset(next);
+                }
+                () = reach.next() => {}
                 status = process.wait() => break End::Exited(status),
                 ready = place.readable(), if place_open => {
                     place_open = ready.is_ok() && last_place.read(&place, pipe::Receiver::try_read);
@@ -193,6 +218,11 @@ async fn run(input: &Input, context: &Context) -> Output {
             (Outcome::Interrupted, None)
         }
     };
+    let mut denied: Vec<Denial> = reach.denied.iter().map(denials::connection).collect();
+    if outcome == Outcome::Error && !reach.policy.is_free() && !reach.policy.writes.is_empty() {
+        denied.extend(denials::writes(&text, start_in, &reach.policy));
+    }
+    notes.extend(denials::notes(&denied));
     if silent && notes.is_empty() {
         text.push_str("(no output)");
     }
@@ -203,11 +233,19 @@ async fn run(input: &Input, context: &Context) -> Output {
         text.push_str(&format!("[{note}]"));
     }
     let display = Some(Display::Command { code, millis });
-    Output { outcome, display, effects: effect.into_iter().collect(), ..Output::ok(text) }
+    let rules: Vec<String> = denied.into_iter().map(|denial| denial.rule).collect();
+    let after = (!rules.is_empty()).then(|| After::Denied { command: input.command.clone(), rules });
+    let (effects, after) = (effect.into_iter().collect(), after.into_iter().collect());
+    Output { outcome, display, effects, after, ..Output::ok(text) }
 }
 
 /// Starts the shell. Both its outputs share one pipe, so that they stay in order; the other pipe is for where it is.
-async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
+async fn start(
+    line: &str,
+    cwd: &Path,
+    context: &Context,
+    (policy, variables): (&Policy, &[(String, String)]),
+) -> io::Result<(Process, pipe::Receiver, pipe::Receiver)> {
     let settings = &*context.settings;
     let (output, writer) = io::pipe()?;
     let (place, place_writer) = io::pipe()?;
@@ -216,6 +254,7 @@ async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process
     let own = settings.env.iter().filter(|(name, _)| !settings.secret_env.contains(name));
     command
         .envs(own)
+        .envs(variables.iter().cloned())
         .args(["--norc", "--noprofile", "-c", PRELUDE, "bash", &fd.to_string(), line])
         .current_dir(cwd)
         .env("PWD", cwd)
@@ -233,8 +272,6 @@ async fn start(line: &str, cwd: &Path, context: &Context) -> io::Result<(Process
         stderr: writer.into(),
         kept: Some(place_writer.into()),
     };
-    let free = Policy::free();
-    let policy = context.permit.policy().unwrap_or(&free);
     let process = context.sandbox.spawn(&command, streams, policy).await?;
     let receiver = |reader: PipeReader| pipe::Receiver::from_owned_fd(OwnedFd::from(reader));
     Ok((process, receiver(output)?, receiver(place)?))

@@ -164,6 +164,7 @@ impl Fixture {
             settings: Arc::new(self.settings.clone()),
             log: self.store.dir().join(crate::session::LOG_FILE),
             store: self.store.clone(),
+            gateway: Default::default(),
             host: Arc::new(host),
             live,
             cancel: self.cancel.clone(),

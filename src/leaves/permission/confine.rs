@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::decide::{Decision, Query};
+use super::decide::{self, Decision, Query};
 use super::files::{Files, Step, walk};
+use super::permit::Consent;
 use super::places::holds_keys;
 use super::rule::Strictness;
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
-use super::{Access, Behavior, Mode, wrapper};
+use super::{Access, Behavior, Mode, approved, wrapper};
 use crate::sandbox::{Level, Policy, Reads};
 
 /// Most names that are looked at for what rules forbid. What lies further is left to the text of the line.
@@ -21,13 +22,13 @@ const MAX_LOOKED: usize = 10_000;
 const PARTS: [&str; 5] = ["lib", "lib64", "libexec", "versions", "version"];
 
 /// None where nothing is taken away.
-pub(super) fn policy(query: &Query, decision: &Decision, files: &dyn Files) -> Option<Policy> {
+pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files: &dyn Files) -> Option<Policy> {
     let Access::Shell { command, cwd } = query.access else { return None };
     if query.level == Level::None {
         return None;
     }
     match (&decision.reads, decision.behavior, query.mode) {
-        (Some(outside), Behavior::Allow, mode) if mode != Mode::Bypass => {
+        (Some(outside), Behavior::Allow, mode) if mode != Mode::Bypass && !decide::escapes(query) => {
             let mut commands = Vec::new();
             command.parsed().ok()?.node.for_each_simple(&mut |simple| commands.push(simple.clone()));
             let (paths, git) = readable(query, &commands, (cwd, outside), files);
@@ -37,6 +38,9 @@ pub(super) fn policy(query: &Query, decision: &Decision, files: &dyn Files) -> O
         _ => {
             let (mut hidden, kept) =
                 (forbidden(query, Matches::Reading, files), forbidden(query, Matches::Editing, files));
+            if let Some(profile) = approved::profile(query, consent, (hidden.clone(), kept.clone()), files) {
+                return Some(profile);
+            }
             // Beside what Landlock hides, nothing new could be read: builds would not find what they have just made.
             hidden.retain(|path| query.level == Level::Mount || !query.places.inside(path, files));
             (!hidden.is_empty() || !kept.is_empty()).then(|| Policy {
@@ -169,10 +173,9 @@ fn forbidden(query: &Query, matches: Matches, files: &dyn Files) -> Vec<PathBuf>
 
 #[cfg(test)]
 mod tests {
-    use super::super::decide::decide;
     use super::super::files::Disk;
     use super::super::rule::{RuleSet, Source};
-    use super::super::{Consent, Permit, Places};
+    use super::super::{CommandLine, Permit, Places, Profile};
     use super::*;
     use crate::sandbox::Network;
 
@@ -208,6 +211,53 @@ mod tests {
         let programs = vec![home.join(".cargo/bin"), "/usr/bin".into(), "/bin".into()];
         let project = home.join("work");
         (dir, Places { cwd: project.clone(), project, home: Some(home), programs, ..Places::default() })
+    }
+
+    #[test]
+    fn what_is_approved_runs_in_the_workspace() {
+        let (dir, mut places) = home();
+        let root = format!("{}/", dir.path().canonicalize().unwrap().display());
+        places.approved.profile = Profile::Workspace;
+        places.approved.excluded = vec!["docker".into()];
+        std::fs::create_dir_all(dir.path().join("home/.ssh")).unwrap();
+        let check = |rules: &[&str], line: &str, escape: bool, mode, consent| {
+            let mut set = RuleSet::default();
+            for rule in rules {
+                set.add(Behavior::Allow, rule.replace("//ROOT", &format!("/{root}")).parse().unwrap(), Source::User);
+            }
+            let command = CommandLine::from(line);
+            let command = if escape { command.escaping() } else { command };
+            let access = Access::Shell { command, cwd: places.cwd.clone() };
+            let (vocabulary, level) = (crate::permission::vocabulary::TOOLS, Level::Kernel);
+            let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
+            let permit = Permit::of(&query, &decide::decide(&query, &Disk), consent, &Disk).unwrap();
+            let Some(policy) = permit.policy() else { return "free".to_owned() };
+            assert_eq!(policy.network, Network::Proxy { port: 0 });
+            let Reads::AllBut(hidden) = &policy.reads else { panic!("{policy:?}") };
+            let ssh = if hidden.iter().any(|path| path.ends_with(".ssh")) { "" } else { " +ssh" };
+            let shown = policy.writes.iter().map(|path| path.display().to_string().replace(&root, ""));
+            format!("{}{ssh}", shown.collect::<Vec<_>>().join(" "))
+        };
+        let given = Consent::Given;
+        for (rules, line, want) in [
+            (&[][..], "make", "home/work"),
+            (&["Bash(make)"], "make", "home/work"),
+            (
+                &[],
+                "cd src && cargo test",
+                "home/.cargo/.global-cache home/.cargo/.package-cache home/.cargo/.package-cache-mutate \
+                 home/.cargo/git home/.cargo/registry home/work",
+            ),
+            (&["Edit(//ROOTother/**)"], "make", "home/work other"),
+            (&["Edit(//ROOTother/*.rs)"], "make", "home/work"),
+            (&["Read(~/.ssh/**)"], "make", "home/work +ssh"),
+            (&[], "docker ps; make", "free"),
+        ] {
+            assert_eq!(check(rules, line, false, Mode::Default, given), want, "{rules:?} {line}");
+        }
+        assert_eq!(check(&[], "make", true, Mode::Default, given), "free");
+        assert_eq!(check(&[], "make", false, Mode::Bypass, given), "free");
+        assert_eq!(check(&[], "make", false, Mode::Default, Consent::Unconfined), "free");
     }
 
     /// Each row: rules, the level, the line, and what its policy says, without the folder that all lies in.
@@ -324,7 +374,7 @@ mod tests {
             let access = Access::Shell { command: line.into(), cwd: places.cwd.clone() };
             let vocabulary = crate::permission::vocabulary::TOOLS;
             let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
-            let decision = decide(&query, &Disk);
+            let decision = decide::decide(&query, &Disk);
             let permit =
                 Permit::of(&query, &decision, Consent::Given, &Disk).unwrap_or_else(|| panic!("{line}: {decision:?}"));
             let shown = |paths: &[PathBuf]| {

@@ -8,7 +8,7 @@ use super::places::{Places, Twin};
 use super::rule::{Entry, Rule, RuleSet, Source, Strictness};
 use super::suggest;
 use super::vocabulary::{Matches, Vocabulary};
-use super::{Access, Behavior, Mode};
+use super::{Access, Behavior, Escapes, Mode};
 use crate::sandbox::Level;
 use crate::sandbox::proxy::Contact;
 use crate::stdx::host::Host;
@@ -65,7 +65,10 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let files: &dyn Files = &Remembered::new(files);
     // What a command does to a file is not an edit, and nothing undoes it.
     let command = query.mode == Mode::Edits && matches!(query.access, Access::Shell { .. });
-    let query = &Query { mode: if command { Mode::Default } else { query.mode }, ..*query };
+    let escapes = escapes(query);
+    // Outside of the sandbox nothing confines it.
+    let level = if escapes { Level::None } else { query.level };
+    let query = &Query { mode: if command { Mode::Default } else { query.mode }, level, ..*query };
     let mut decision = match query.access {
         Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
         Access::Read { path } => read(query, query.tool, path, files).into(),
@@ -85,6 +88,9 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         },
         Access::Foreign { read_only } => foreign(query, *read_only),
     };
+    if escapes {
+        escape(query, &mut decision);
+    }
     decision.target = query.access.path().map(|path| files.resolve(path));
     if decision.behavior == Behavior::Allow
         && !query.rules.broken().is_empty()
@@ -108,6 +114,26 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         decision.suggestions = Vec::new();
     }
     decision
+}
+
+/// Whether the call is a command that asks to run outside of the sandbox, and is heard.
+pub(super) fn escapes(query: &Query) -> bool {
+    let asked = query.places.approved.escapes == Escapes::Asked;
+    asked && matches!(query.access, Access::Shell { command, .. } if command.escapes())
+}
+
+/// What rules say to running outside of the sandbox, whatever the command is.
+fn escape(query: &Query, decision: &mut Decision) {
+    for behavior in [Behavior::Deny, Behavior::Ask] {
+        let ruled = query.entries(behavior).find(|entry| entry.rule.is_about_escapes(query.tool));
+        if let Some(entry) = ruled.filter(|_| decision.behavior != Behavior::Deny) {
+            *decision = Decision { suggestions: Vec::new(), ..Decision::new(behavior, because(entry)) };
+            return;
+        }
+    }
+    if decision.behavior == Behavior::Ask {
+        decision.reasons.insert(0, "it asks to run outside of the sandbox".to_owned());
+    }
 }
 
 /// One judged part of a call.
@@ -385,6 +411,7 @@ fn foreign(query: &Query, read_only: bool) -> Decision {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CommandLine;
     use super::super::files::fake::Table;
     use super::*;
 
@@ -431,6 +458,33 @@ mod tests {
         ] {
             let decision = run(access.clone(), tool, &rules);
             assert_eq!((decision.behavior, decision.suggestions.len()), (Behavior::Ask, want), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_outside_of_the_sandbox() {
+        use Behavior::{Allow, Ask, Deny};
+        let told = "it asks to run outside of the sandbox";
+        for (rule, line, behavior, first) in [
+            (None, "cargo test", Ask, told),
+            (None, "rg x", Ask, told),
+            (Some((Allow, "Bash(cargo test:*)")), "cargo test", Allow, "allow rule"),
+            (Some((Ask, "Bash(dangerouslyDisableSandbox:true)")), "ls", Ask, "ask rule Bash(dangerouslyDisable"),
+            (Some((Deny, "Bash(dangerouslyDisableSandbox:true)")), "ls", Deny, "deny rule Bash(dangerouslyDisable"),
+            (Some((Deny, "Bash(ls:*)")), "ls", Deny, ""),
+        ] {
+            let mut rules = RuleSet::default();
+            if let Some((behavior, rule)) = rule {
+                rules.add(behavior, rule.parse().unwrap(), Source::User);
+            }
+            let command = CommandLine::from(line).escaping();
+            let decision = run(Access::Shell { command, cwd: "/p".into() }, "Bash", &rules);
+            let reason = decision.reasons.first().cloned().unwrap_or_default();
+            assert!(decision.behavior == behavior && reason.contains(first), "{rule:?} {line}: {decision:?}");
+            // The rule is about nothing else.
+            let command = CommandLine::from(line);
+            let decision = run(Access::Shell { command, cwd: "/p".into() }, "Bash", &rules);
+            assert!(!decision.reasons.iter().any(|reason| reason.contains("andbox")), "{line}: {decision:?}");
         }
     }
 

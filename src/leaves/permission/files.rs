@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 pub(super) use self::below::{Step, Walk, walk};
 use super::repository;
 use crate::stdx::links::resolve_with;
-use crate::stdx::{programs, regular};
+use crate::stdx::{git, programs, regular};
 
 /// Resolves links.
 pub trait Files {
@@ -89,6 +89,11 @@ pub trait Files {
     /// What git reads of the repository around the folder, and of the user's own configuration, wherever that lies.
     fn git_reads(&self, _folder: &Path, _home: Option<&Path>) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    /// Where the repository of a linked work tree around the folder lies, if it is one.
+    fn linked_repository(&self, _folder: &Path) -> Option<PathBuf> {
+        None
     }
 
     /// Whether git may be started in the folder without a question.
@@ -233,6 +238,10 @@ impl Files for Disk {
 
     fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         repository::reads(folder, home)
+    }
+
+    fn linked_repository(&self, folder: &Path) -> Option<PathBuf> {
+        git::linked(folder)
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {
@@ -392,6 +401,10 @@ impl Files for Remembered<'_> {
 
     fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         self.files.git_reads(folder, home)
+    }
+
+    fn linked_repository(&self, folder: &Path) -> Option<PathBuf> {
+        self.files.linked_repository(folder)
     }
 
     fn repository(&self, folder: &Path) -> Result<(), String> {

@@ -16,6 +16,8 @@ pub enum Consent {
     Missing,
     /// A person said yes, or a hook in their place.
     Given,
+    /// The same, and the command runs outside of the sandbox.
+    Unconfined,
 }
 
 /// What a call that runs may do. Nothing runs without one.
@@ -34,7 +36,7 @@ impl Permit {
     pub fn of(query: &Query, decision: &Decision, consent: Consent, files: &dyn Files) -> Option<Permit> {
         let allowed = match decision.behavior {
             Behavior::Allow => true,
-            Behavior::Ask => consent == Consent::Given,
+            Behavior::Ask => consent != Consent::Missing,
             Behavior::Deny => false,
         };
         let reads = || match query.access {
@@ -45,7 +47,7 @@ impl Permit {
             let reads = reads();
             let sight = Sight::of(query, files);
             let path = if reads { own_path(query, files) } else { None };
-            let policy = confine::policy(query, decision, &Remembered::new(files));
+            let policy = confine::policy(query, decision, consent, &Remembered::new(files));
             let quiet_git = decision.quiet_git || reads;
             Permit { target: decision.target.clone(), sight, reads, quiet_git, path, policy }
         })

@@ -17,6 +17,7 @@ use self::names::{
 };
 pub(super) use self::programs::Named;
 pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
+use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
 use crate::stdx::links::resolve_with;
@@ -45,6 +46,8 @@ pub struct Places {
     pub free_reads: Vec<PathBuf>,
     /// Written without a question: the plan file in plan mode, the extraction fork's `summary.md`. Exact paths.
     pub free_writes: Vec<PathBuf>,
+    /// What a command runs in that somebody approved.
+    pub approved: Approved,
 }
 
 /// Which other names of a file count.
@@ -305,6 +308,14 @@ impl Places {
             .then(|| format!("{} may hold credentials, trust or another session", shown(path)))
     }
 
+    /// The places at home and of the system where secrets are known to lie, and our own.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = PathBuf> {
+        let join = |home: &Path, parts: &[&str]| parts.iter().fold(home.to_owned(), |path, part| path.join(part));
+        let home = self.home.iter().flat_map(move |home| SECRETS.iter().map(move |parts| join(home, parts)));
+        let system = SYSTEM_SECRETS.iter().map(PathBuf::from);
+        home.chain(system).chain(self.own.iter().cloned())
+    }
+
     /// Whether the path is one of the places where secrets are known to lie.
     fn well_known(&self, path: &Path, files: &dyn Files) -> bool {
         if shows_processes(path) {
@@ -429,6 +440,7 @@ impl Places {
             run: Run::new([Path::new("/p/tools/hook.sh")]),
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
+            approved: Approved::default(),
         }
     }
 }

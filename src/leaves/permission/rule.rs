@@ -205,6 +205,11 @@ impl Rule {
             }
     }
 
+    /// Whether the rule is about commands that ask to run outside of the sandbox.
+    pub(super) fn is_about_escapes(&self, tool: &str) -> bool {
+        self.governs(tool) && self.text.as_deref().map(str::trim) == Some("dangerouslyDisableSandbox:true")
+    }
+
     /// Whether the rule covers what a command connects to. A rule without a host is about fetching pages alone.
     pub(super) fn covers_contact(&self, Contact { host, port, .. }: &Contact) -> bool {
         matches!(&self.specifier, Specifier::Domain(pattern) if pattern.covers(host, *port))

@@ -13,12 +13,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -35,6 +36,13 @@ pub struct Contact {
     pub port: u16,
     /// The name that led to the host, which is a private address.
     pub address_of: Option<String>,
+}
+
+impl fmt::Display for Contact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)?;
+        self.address_of.as_ref().map_or(Ok(()), |name| write!(f, " (the address of {name})"))
+    }
 }
 
 /// A connection that waits to be let through.
@@ -75,6 +83,47 @@ impl Default for Limits {
             unknown: 64,
             known: 256,
         }
+    }
+}
+
+/// The way out for the commands of a session. Its clones share one listener, which is started with the first command that may
+/// use it.
+#[derive(Debug, Clone, Default)]
+pub struct Gateway(Arc<(OnceCell<Proxy>, Surroundings)>);
+
+/// What a session brings along.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The variables that name its own proxy.
+    pub proxies: HashMap<String, String>,
+    /// How its git calls ssh.
+    pub ssh: Option<String>,
+    /// What answers to `__connect`.
+    pub program: PathBuf,
+}
+
+/// The variables that name a proxy, each in capitals; all are known in small letters, too.
+pub const PROXIES: [&str; 4] = ["HTTPS_PROXY", "ALL_PROXY", "HTTP_PROXY", "NO_PROXY"];
+
+impl Gateway {
+    pub fn new(surroundings: Surroundings) -> Gateway {
+        Gateway(Arc::new((OnceCell::new(), surroundings)))
+    }
+
+    /// A pass for one command.
+    ///
+    /// # Errors
+    /// As `Proxy::start`.
+    pub async fn pass(&self) -> io::Result<Pass> {
+        let (proxy, Surroundings { proxies, .. }) = &*self.0;
+        let start = || Proxy::start(Limits::default(), Box::new(System), |name| proxies.get(name).cloned());
+        Ok(proxy.get_or_try_init(start).await?.pass())
+    }
+
+    /// The variables of a command with this pass.
+    pub fn variables(&self, pass: &Pass, loopback: env::Loopback) -> Vec<(String, String)> {
+        let (_, Surroundings { program, ssh, .. }) = &*self.0;
+        env::variables(&pass.url(), loopback, program, ssh.as_deref())
     }
 }
 

@@ -28,6 +28,21 @@ pub fn branch(folder: &Path) -> Option<String> {
     (name != ".invalid").then(|| name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect())
 }
 
+/// Where the repository of a linked work tree around a folder lies, apart from the work tree; none where it is in it. A
+/// repository counts that names the work tree in turn: anybody could point a `.git` file at another folder.
+pub fn linked(folder: &Path) -> Option<PathBuf> {
+    let dot = root(folder)?.join(".git").canonicalize().ok()?;
+    let text = read(&dot)?;
+    let tree = dot.parent()?.join(text.trim_end_matches(['\n', '\r']).strip_prefix("gitdir: ")?).canonicalize().ok()?;
+    let back = read(&tree.join("gitdir"))?;
+    if Path::new(back.trim_end_matches(['\n', '\r'])).canonicalize().ok()? != dot {
+        return None;
+    }
+    let common = read(&tree.join("commondir"))?;
+    let common = tree.join(common.trim_end_matches(['\n', '\r'])).canonicalize().ok()?;
+    tree.starts_with(common.join("worktrees")).then_some(common)
+}
+
 /// The text of a small regular file.
 fn read(path: &PathBuf) -> Option<String> {
     // Looked at before it is opened: a pipe would wait.
@@ -73,5 +88,29 @@ mod tests {
         assert_eq!(branch(&tree).as_deref(), Some("linked"));
         fs::write(tree.join(".git"), "nonsense").unwrap();
         assert_eq!(branch(&tree), None);
+    }
+
+    #[test]
+    fn a_linked_work_tree_and_its_repository_name_each_other() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let (repository, tree) = (root.join("main/.git"), root.join("tree"));
+        fs::create_dir_all(repository.join("worktrees/t")).unwrap();
+        fs::create_dir_all(tree.join("src")).unwrap();
+        let dot = format!("gitdir: {}\n", repository.join("worktrees/t").display());
+        let back = format!("{}\n", tree.join(".git").display());
+        for (commondir, back, want) in [
+            ("../..\n", back.as_str(), true),
+            ("../..\n", "/elsewhere/.git\n", false),
+            ("../../..\n", back.as_str(), false),
+        ] {
+            fs::write(tree.join(".git"), &dot).unwrap();
+            fs::write(repository.join("worktrees/t/commondir"), commondir).unwrap();
+            fs::write(repository.join("worktrees/t/gitdir"), back).unwrap();
+            assert_eq!(linked(&tree.join("src")), want.then(|| repository.clone()), "{commondir} {back}");
+        }
+        fs::write(tree.join(".git"), format!("gitdir: {}\n", root.display())).unwrap();
+        assert_eq!(linked(&tree), None);
+        assert_eq!(linked(&root.join("main")), None);
     }
 }

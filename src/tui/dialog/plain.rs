@@ -128,8 +128,10 @@ impl Plain {
             KeyCode::BackTab if at("shift+tab").is_some() => return self.choose(at("shift+tab"), size.0),
             KeyCode::Up | KeyCode::BackTab => self.selected = (self.selected + choices.len() - 1) % choices.len(),
             KeyCode::Down | KeyCode::Tab => self.selected = (self.selected + 1) % choices.len(),
-            KeyCode::Left | KeyCode::Right if let Some(always) = at("←→") => {
-                self.selected = always;
+            KeyCode::Left | KeyCode::Right if let Some(always) = at("←→").or(at("p")) => {
+                if choices.get(self.selected).is_none_or(|choice| choice.then != Then::Preset) {
+                    self.selected = always;
+                }
                 self.scope =
                     question::beside(&self.question, self.scope, if key.code == KeyCode::Left { -1 } else { 1 });
             }
@@ -139,7 +141,7 @@ impl Plain {
             KeyCode::Char(c @ '1'..='9') if plain => {
                 return self.choose((c as usize).checked_sub('1' as usize), size.0);
             }
-            KeyCode::Char(c @ ('y' | 'n' | 'a')) if plain && at(c.encode_utf8(&mut [0; 4])).is_some() => {
+            KeyCode::Char(c @ ('y' | 'n' | 'a' | 'p' | 'u')) if plain && at(c.encode_utf8(&mut [0; 4])).is_some() => {
                 return self.choose(at(c.encode_utf8(&mut [0; 4])), size.0);
             }
             KeyCode::Char('e') if plain => {
@@ -251,7 +253,8 @@ impl Plain {
         }
         let choices = self.choices(u16::MAX);
         let scroll = if above + below > 0 { format!("PgUp/PgDn {above}↑ {below}↓") } else { String::new() };
-        let always = choices.get(self.selected).is_some_and(|choice| choice.then == Then::Always);
+        let always =
+            choices.get(self.selected).is_some_and(|choice| matches!(choice.then, Then::Always | Then::Preset));
         let parts = [
             if always { question::means(self.scope) } else { "" },
             &scroll,
@@ -341,6 +344,10 @@ impl Plain {
             Then::Answer(answer) => Outcome::Answered(answer),
             Then::Always => {
                 let rules = question::suggestions(&self.question).to_vec();
+                Outcome::Answered(Answer::Always { rules, scope: self.scope })
+            }
+            Then::Preset => {
+                let rules = question::preset(&self.question).to_vec();
                 Outcome::Answered(Answer::Always { rules, scope: self.scope })
             }
             Then::Together => Outcome::Together,

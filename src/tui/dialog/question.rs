@@ -3,7 +3,7 @@
 use ratatui::text::Line;
 
 use crate::permission::Matches;
-use crate::protocol::{Answer, GrantScope, Question};
+use crate::protocol::{Answer, GrantScope, PresetGrant, Question};
 use crate::tools::RULES;
 use crate::tui::paint;
 use crate::tui::render::diff;
@@ -18,6 +18,8 @@ pub(super) enum Then {
     Answer(Answer),
     /// Keeps the suggested rules, for as long as the scope beside it says.
     Always,
+    /// Keeps the rules for all that the program needs, for the same time.
+    Preset,
     /// Asks what to do instead.
     Feedback,
     /// Yes to this edit, and to all others that wait.
@@ -35,9 +37,11 @@ impl Then {
         match self {
             Then::Answer(Answer::Yes) => "y",
             Then::Answer(Answer::AllEdits) => "shift+tab",
+            Then::Answer(Answer::Unconfined) => "u",
             Then::Answer(_) if !self.refuses() => "",
             Then::Answer(_) | Then::Feedback => "n",
             Then::Always => "←→",
+            Then::Preset => "p",
             Then::Together => "a",
         }
     }
@@ -69,6 +73,7 @@ pub(super) fn title(question: &Question) -> String {
             Matches::Reading => format!("{tool} wants to read {title}"),
             _ => format!("{tool} asks for permission"),
         },
+        Question::Connect { place, .. } => format!("A command wants to connect to {place}"),
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "Found a local model server".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
@@ -108,6 +113,13 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 reason.strip_prefix("it changes ") != Some(path) && !reason.ends_with(": it only reads")
             };
             for reason in reasons.iter().filter(telling) {
+                lines.extend(dim(&format!("· {reason}")));
+            }
+        }
+        Question::Connect { command, place, reasons, .. } => {
+            lines.extend(code(command));
+            lines.extend(text(&format!("It waits for {place}.")));
+            for reason in reasons {
                 lines.extend(dim(&format!("· {reason}")));
             }
         }
@@ -179,13 +191,30 @@ pub(super) fn read_first(question: &Question) -> bool {
 pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Vec<Choice> {
     let yes = || Then::Answer(Answer::Yes);
     match question {
-        Question::Permission { suggestions, all_edits, .. } => {
+        Question::Permission { suggestions, all_edits, confined, preset, .. } => {
             let mut choices = vec![choice("Yes", yes())];
             if *all_edits {
                 choices.push(choice("Yes, all edits in this session", Then::Answer(Answer::AllEdits)));
             }
             if !suggestions.is_empty() {
                 choices.push(choice(always(question, scope, room), Then::Always));
+            }
+            if let Some(preset) = preset {
+                choices.push(choice(needed(preset, scope), Then::Preset));
+            }
+            if *confined {
+                choices.push(choice("Yes, outside of the sandbox", Then::Answer(Answer::Unconfined)));
+            }
+            choices.push(choice("No, and say why", Then::Feedback));
+            choices
+        }
+        Question::Connect { suggestions, preset, .. } => {
+            let mut choices = vec![choice("Yes, for this command", yes())];
+            if !suggestions.is_empty() {
+                choices.push(choice(always(question, scope, room), Then::Always));
+            }
+            if let Some(preset) = preset {
+                choices.push(choice(needed(preset, scope), Then::Preset));
             }
             choices.push(choice("No, and say why", Then::Feedback));
             choices
@@ -237,10 +266,34 @@ pub(super) fn beside(question: &Question, scope: GrantScope, by: isize) -> Grant
     scopes[at.saturating_add_signed(by).min(scopes.len() - 1)].0
 }
 
+/// What the choice of a preset says: whose hosts it keeps, and which.
+fn needed(PresetGrant { name, rules }: &PresetGrant, scope: GrantScope) -> String {
+    let host = |rule: &String| {
+        let (_, host) = rule.split_once("(domain:")?;
+        host.strip_suffix(')').map(str::to_owned)
+    };
+    let hosts: Vec<String> = rules.iter().filter_map(host).collect();
+    let kept = SCOPES.iter().find(|(one, ..)| *one == scope).map_or("", |(_, word, _)| word);
+    if name.is_empty() {
+        return format!("Always ‹{kept}›, what the sandbox denied: {}", rules.join(", "));
+    }
+    format!("Always ‹{kept}›, all that {name} needs: {}", hosts.join(", "))
+}
+
+/// The rules of the preset that is offered.
+pub(super) fn preset(question: &Question) -> &[String] {
+    match question {
+        Question::Connect { preset: Some(preset), .. } | Question::Permission { preset: Some(preset), .. } => {
+            &preset.rules
+        }
+        _ => &[],
+    }
+}
+
 /// The rules that are suggested.
 pub(super) fn suggestions(question: &Question) -> &[String] {
     match question {
-        Question::Permission { suggestions, .. } => suggestions,
+        Question::Permission { suggestions, .. } | Question::Connect { suggestions, .. } => suggestions,
         _ => &[],
     }
 }

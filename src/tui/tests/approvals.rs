@@ -21,6 +21,8 @@ fn what_holds_for_the_session_at_most_offers_nothing_else() {
         suggestions: vec!["Recall(earlier)".into()],
         all_edits: false,
         session_only: true,
+        confined: false,
+        preset: None,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None }));
     run.live().keys("<right><right>");
@@ -55,6 +57,8 @@ fn edit(id: u64, path: &str) -> Event {
         suggestions: vec!["Edit(/src/**)".into()],
         all_edits: true,
         session_only: false,
+        confined: false,
+        preset: None,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })
 }

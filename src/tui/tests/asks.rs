@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use serde_json::json;
 
+use super::contacts::connect;
 use super::{Run, ask};
 use crate::message::{CallId, FileDiff};
 use crate::protocol::*;
@@ -25,6 +26,8 @@ fn permission(command: &str, diff: Option<FileDiff>) -> Question {
         reasons: Vec::new(),
         suggestions: vec!["Bash(touch:*)".into()],
         session_only: false,
+        confined: false,
+        preset: None,
     }
 }
 
@@ -43,6 +46,7 @@ fn kinds() -> Vec<Question> {
             kept: Vec::new(),
             gone: Vec::new(),
         },
+        connect(),
         Question::LocalServer { url: "http://127.0.0.1:11434".into(), model: "m".into() },
         Question::Repeated { tool: "Bash".into(), title: "ls".into(), times: 5 },
         Question::Locked { session: "s".into() },
@@ -52,10 +56,10 @@ fn kinds() -> Vec<Question> {
         Question::Choices { questions: vec![choices(false)] },
         Question::Choices { questions: vec![choices(true), choices(false)] },
     ];
-    // A new kind belongs into the list above.
     for question in &all {
         match question {
             Question::Permission { .. }
+            | Question::Connect { .. }
             | Question::Trust { .. }
             | Question::LocalServer { .. }
             | Question::Repeated { .. }

@@ -80,6 +80,8 @@ fn diffs_scroll_in_the_dialog() {
         suggestions: Vec::new(),
         all_edits: false,
         session_only: false,
+        confined: false,
+        preset: None,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).live().keys("<pgdn>");
     assert_snapshot!(run.screen(), @r"

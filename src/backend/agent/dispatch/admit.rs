@@ -42,7 +42,7 @@ enum Waited {
 
 /// Whether the call runs after this answer.
 fn allows(answer: &Answer) -> bool {
-    matches!(answer, Answer::Yes | Answer::AllEdits | Answer::Always { .. })
+    matches!(answer, Answer::Yes | Answer::Unconfined | Answer::AllEdits | Answer::Always { .. })
 }
 
 impl Grounds<'_> {
@@ -329,6 +329,8 @@ impl Agent {
         };
         let all_edits = diff.is_some() && grounds.accepted_as_edit(&ready);
         let session_only = ready.work.access().session_only();
+        let confined = grounds.confines(&ready);
+        let preset = self.policy.denials.grant(&ready.access);
         let what = ready.subject();
         let question = Question::Permission {
             call: ready.call.id.clone(),
@@ -340,6 +342,8 @@ impl Agent {
             suggestions: decision.suggestions.iter().map(ToString::to_string).collect(),
             all_edits,
             session_only,
+            confined,
+            preset,
         };
         let written = question.written().map(|(field, _)| field);
         let id = ready.call.id.clone();
@@ -366,6 +370,7 @@ impl Agent {
         // Only what was offered can be chosen.
         let answer = answer.map(|answer| match answer {
             Answer::AllEdits if !all_edits => Answer::No { feedback: None },
+            Answer::Unconfined if !confined => Answer::No { feedback: None },
             Answer::Always { rules, .. } if session_only => Answer::Always { rules, scope: GrantScope::Session },
             answer => answer,
         });
@@ -375,13 +380,20 @@ impl Agent {
         let grounds = self.policy.grounds(&self.conversation);
         Ok(ControlFlow::Break(match answer {
             None => Admission::Stopped(result(Outcome::Interrupted, "Interrupted by the user before it ran.")),
-            Some(answer) if allows(&answer) => match grounds.permit(&ready, &decision, Consent::Given) {
-                Some(permit) => {
-                    self.take_yes(answer, &what, mailbox).await?;
-                    Admission::Run(ready.with(permit, Consent::Given))
+            Some(answer) if allows(&answer) => {
+                let consent = if answer == Answer::Unconfined { Consent::Unconfined } else { Consent::Given };
+                if grounds.permit(&ready, &decision, consent).is_none() {
+                    let refused = grounds.refused(&ready, &decision, &self.conversation);
+                    return Ok(ControlFlow::Break(Admission::Refused(refused)));
                 }
-                None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
-            },
+                self.take_yes(answer, &what, mailbox).await?;
+                // A rule that came with the yes counts already.
+                let grounds = self.policy.grounds(&self.conversation);
+                match grounds.permit(&ready, &decision, consent) {
+                    Some(permit) => Admission::Run(ready.with(permit, consent)),
+                    None => Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)),
+                }
+            }
             Some(Answer::No { feedback: Some(words) }) if !words.trim().is_empty() => Admission::Refused(refused(
                 &format!("The user denied this call and says what to do instead: {}", words.trim()),
                 Some(words.trim()),
@@ -402,22 +414,33 @@ impl Agent {
                 self.accept_edits(mailbox).await
             }
             Answer::Always { rules, scope } => {
-                let mut lasts = decided::lasts(scope);
-                for rule in &rules {
-                    let (source, saved) = self.policy.grant(rule, scope, &*self.grants, &mut self.conversation)?;
-                    if let Some(source) = source {
-                        self.family.granted(rule.clone(), source);
-                    }
-                    if let Err(problem) = saved {
-                        lasts = Lasts::Session;
-                        let text = format!("`{rule}` applies to this session only: {problem}");
-                        mailbox.emit(Event::Notice { text }).await;
-                    }
-                }
+                let lasts = self.grant_all(&rules, scope, mailbox).await?;
                 self.conversation.decided_call((true, Decider::User, lasts), &rules.join(", "), mailbox).await
             }
             _ => self.conversation.decided_call((true, Decider::User, Lasts::Once), what, mailbox).await,
         }
+    }
+
+    /// Grants rules from now on. Returns how long they hold.
+    pub(super) async fn grant_all(
+        &mut self,
+        rules: &[String],
+        scope: GrantScope,
+        mailbox: &Mailbox,
+    ) -> Result<Lasts, session::Error> {
+        let mut lasts = decided::lasts(scope);
+        for rule in rules {
+            let (source, saved) = self.policy.grant(rule, scope, &*self.grants, &mut self.conversation)?;
+            if let Some(source) = source {
+                self.family.granted(rule.clone(), source);
+            }
+            if let Err(problem) = saved {
+                lasts = Lasts::Session;
+                let text = format!("`{rule}` applies to this session only: {problem}");
+                mailbox.emit(Event::Notice { text }).await;
+            }
+        }
+        Ok(lasts)
     }
 
     /// Waits for the answer. What changes meanwhile may forbid the call, and never allows it: someone who passes a looser mode,

@@ -57,6 +57,12 @@ impl Grounds<'_> {
         }
     }
 
+    /// Whether a command would run in the sandbox once it is approved.
+    pub(super) fn confines(&self, ready: &Ready) -> bool {
+        let Access::Shell { command, .. } = &ready.access else { return false };
+        self.places.approved.confines(command, self.mode, self.level)
+    }
+
     /// As `Permit::of`.
     pub(super) fn permit(&self, ready: &Ready, decision: &Decision, consent: Consent) -> Option<Permit> {
         Permit::of(&self.query(&ready.call.name, &ready.access), decision, consent, &Disk)

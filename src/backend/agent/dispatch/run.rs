@@ -16,6 +16,7 @@ use crate::message::{Content, Outcome, ToolResult};
 use crate::permission::{Permit, QUIET_GIT};
 use crate::protocol::{Delta, Event, Item};
 use crate::sandbox::Sandbox;
+use crate::sandbox::proxy::Gateway;
 use crate::session::store::Store;
 use crate::tools::{self, Dirs, Host};
 
@@ -28,6 +29,7 @@ pub(in crate::agent) struct Runner {
     pub(super) log: PathBuf,
     pub(super) store: Store,
     pub(super) sandbox: Sandbox,
+    pub(super) gateway: Gateway,
     pub(super) host: Arc<dyn Host>,
     pub(super) cancel: CancellationToken,
 }
@@ -49,6 +51,7 @@ impl Runner {
             log: conversation.session.log().to_owned(),
             store: conversation.session.store().clone(),
             sandbox: policy.sandbox.clone(),
+            gateway: policy.gateway.clone(),
             host,
             cancel: cancel.clone(),
         }
@@ -74,6 +77,7 @@ impl Runner {
             log: self.log.clone(),
             store: self.store.clone(),
             sandbox: self.sandbox.clone(),
+            gateway: self.gateway.clone(),
             host: self.host.clone(),
             live,
             cancel: self.cancel.clone(),

@@ -28,6 +28,8 @@ pub struct Decided {
 pub enum Matter {
     /// May a call run?
     Call,
+    /// May a command connect somewhere?
+    Connect,
     Trust,
     Server,
     Repeated,
@@ -65,13 +67,13 @@ pub enum Lasts {
 impl Decided {
     fn did(&self) -> &'static str {
         match (self.matter, self.yes) {
-            (Matter::Call, true) => match self.lasts {
+            (Matter::Call | Matter::Connect, true) => match self.lasts {
                 Lasts::Once => "allowed once",
                 Lasts::Session => "allowed for this session",
                 Lasts::Project => "allowed for this project",
                 Lasts::User => "allowed in every project",
             },
-            (Matter::Call, false) => "denied",
+            (Matter::Call | Matter::Connect, false) => "denied",
             (Matter::Trust, true) => "trusted this folder",
             (Matter::Trust, false) => "did not trust this folder",
             (Matter::Server, true) => "allowed this model server",
@@ -110,8 +112,9 @@ impl fmt::Display for Decided {
         if self.what.is_empty() {
             return Ok(());
         }
+        let to = if self.matter == Matter::Connect { "connecting to " } else { "" };
         let line: String = self.what.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown: String = line.chars().take(SHOWN).collect();
-        write!(f, ": {shown}{}", if shown.len() < line.len() { "…" } else { "" })
+        write!(f, ": {to}{shown}{}", if shown.len() < line.len() { "…" } else { "" })
     }
 }

@@ -2,13 +2,22 @@
 
 use std::fmt;
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::{Line, parse};
+use super::{Line, Word, parse};
 
 /// A line of a shell, parsed when it is first decided about and never again.
 #[derive(Clone)]
-pub struct CommandLine(Arc<(String, OnceLock<Result<Line, String>>)>);
+pub struct CommandLine(Arc<(String, OnceLock<Result<Line, String>>)>, Run);
+
+/// Where a line asks to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Run {
+    #[default]
+    Confined,
+    Outside,
+}
 
 impl CommandLine {
     pub(in crate::permission) fn parsed(&self) -> Result<&Line, &str> {
@@ -17,9 +26,43 @@ impl CommandLine {
     }
 }
 
+impl CommandLine {
+    /// The same line, asking to run outside of the sandbox.
+    pub fn escaping(self) -> CommandLine {
+        CommandLine(self.0, Run::Outside)
+    }
+
+    /// Whether it asks to run outside of the sandbox.
+    pub fn escapes(&self) -> bool {
+        self.1 == Run::Outside
+    }
+}
+
+/// Programs that run the one that follows them.
+const WRAPPERS: [&str; 10] = ["env", "exec", "command", "nice", "nohup", "time", "timeout", "stdbuf", "sudo", "xargs"];
+
+impl CommandLine {
+    /// The names of the programs that the text starts, as far as it says them.
+    pub fn programs(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let Ok(line) = self.parsed() else { return all };
+        line.node.for_each_simple(&mut |command| {
+            let mut words = command.words.iter().map_while(Word::literal);
+            let passed = |word: &String| {
+                let option =
+                    word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
+                option || WRAPPERS.contains(&word.as_str())
+            };
+            let name = words.find(|word| !passed(word));
+            all.extend(name.and_then(|name| Some(Path::new(&name).file_name()?.to_str()?.to_owned())));
+        });
+        all
+    }
+}
+
 impl From<String> for CommandLine {
     fn from(text: String) -> CommandLine {
-        CommandLine(Arc::new((text, OnceLock::new())))
+        CommandLine(Arc::new((text, OnceLock::new())), Run::default())
     }
 }
 
@@ -39,7 +82,7 @@ impl Deref for CommandLine {
 
 impl PartialEq for CommandLine {
     fn eq(&self, other: &CommandLine) -> bool {
-        **self == **other
+        **self == **other && self.1 == other.1
     }
 }
 
@@ -48,5 +91,24 @@ impl Eq for CommandLine {}
 impl fmt::Debug for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_of_a_line() {
+        for (line, want) in [
+            ("cargo build", "cargo"),
+            ("cd x && RUST_LOG=1 timeout 60 /usr/bin/cargo test | tee y", "cd cargo tee"),
+            ("env A=1 nice -n 5 npm ci", "npm"),
+            ("for i in a b; do pip install $i; done", "pip"),
+            ("$CMD x", ""),
+            ("if", ""),
+        ] {
+            assert_eq!(CommandLine::from(line).programs().join(" "), want, "{line}");
+        }
     }
 }
