@@ -503,6 +503,7 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         log: home.path().join("session/transcript.jsonl"),
         store: Store::new(home.path().join("session")),
         sandbox: Sandbox::off(),
+        gateway: Default::default(),
         host: Arc::new(NoSearch),
         live,
         cancel: Default::default(),

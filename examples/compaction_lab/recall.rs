@@ -50,6 +50,7 @@ impl Recall {
             store: desk.session.store().clone(),
             host: Arc::new(Alone),
             sandbox: cocode::sandbox::Sandbox::off(),
+            gateway: Default::default(),
             live: tokio::sync::mpsc::unbounded_channel().0,
             cancel: Default::default(),
         };

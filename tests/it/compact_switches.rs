@@ -138,14 +138,14 @@ async fn a_switch_counts_from_the_moment_it_is_thrown() {
     let lists: Vec<bool> = trace
         .lines()
         .filter(|line| line.starts_with("notice Commands ("))
-        .map(|help| help.contains("`/compact "))
+        .map(|help| help.contains("`/compact`"))
         .collect();
     assert_eq!(lists, [true, false, true], "{trace}");
     assert!(trace.contains("notice Compaction is off"), "{trace}");
     // At the start, too.
     let run =
         Harness::new().script("- reply: [text: x]").env("COCODE_DISABLE_COMPACT", "yes").prompt("/help").run().await;
-    assert!(!run.trace().contains("`/compact "), "{}", run.trace());
+    assert!(!run.trace().contains("`/compact`"), "{}", run.trace());
     // A lower mark compacts before the next request.
     let run = Harness::new()
         .script(

@@ -198,7 +198,6 @@ fn what_a_settings_file_loses_or_forbids_is_said() {
     for said in [
         "`permissions.allow[1]` is ignored: it must be a string",
         "permission rule \"Bash(ls\": the closing parenthesis is missing; write Tool(specifier), like Bash(git diff:*); the rule is ignored",
-        "`sandbox` has no effect: commands run without a sandbox",
         "`hooks.Stop[0].hooks[0]` is ignored: type \"prompt\" is not supported",
     ] {
         assert_eq!(done.err.matches(said).count(), 1, "{said}: {}", done.err);

@@ -149,7 +149,7 @@ fn flags_exist() {
     flags(&Cli::command(), &mut known);
     // Of cargo, git, and of our own programs for developers.
     let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list", "--all"];
-    let lab = "--file --tier --window --writer --least --lost --show --write-session --sessions --turns";
+    let lab = "--file --tier --window --writer --density --least --lost --show --write-session --sessions --turns";
     known.extend(cargo.into_iter().chain(lab.split(' ')).map(String::from));
     all_exist("flag", r"(?m)(?:^|[\s`(])(--[a-z][a-z-]*)", 30, |flag| known.contains(flag));
 }

@@ -424,7 +424,7 @@ async fn lists_name_skills_and_what_stands_in_their_way() {
         "- `/fix` — user · Does it",
         "- `/project:fix` — project · shadowed by ",
         "notice Reloaded ",
-        "- Does it · `/fix` (user)",
+        "| `/fix` | Does it (user) |",
         "prompt /user:help",
         "1 shadowed by another of the same name (`cocode skills list`); 1 only available by their longer names, because built-in commands use the short ones: /user:help;",
     ] {

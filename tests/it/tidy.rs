@@ -43,7 +43,7 @@ const ONLY: &[(&str, &[&str])] = &[
 ];
 
 /// Longest file before its tests, in lines.
-const MAX_LINES: usize = 520;
+const MAX_LINES: usize = 540;
 
 /// Most packages in Cargo.lock: every new dependency is a decision.
 const MAX_PACKAGES: usize = 470;
@@ -307,7 +307,7 @@ fn tidy_finds_what_it_looks_for() {
     check(
         "src/stdx/a.rs",
         &"\n".repeat(MAX_LINES),
-        &["src/stdx/a.rs: 521 lines before its tests; 520 are a lot already: split the state"],
+        &["src/stdx/a.rs: 541 lines before its tests; 540 are a lot already: split the state"],
     );
     check("tests/it/a.rs", &["todo", "!()"].concat(), &[&["tests/it/a.rs:2: todo", "!(…"].concat()]);
     assert_eq!(faults_of("src/stdx/a.rs", "fn f() {}"), ["src/stdx/a.rs: starts without a `//!` module doc"]);

@@ -87,8 +87,11 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("log" | "sandbox" | "sessions", _)
-        | (_, "model" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass") => Holds::NextStart,
+        ("log" | "sessions", _)
+        | (
+            _,
+            "model" | "sandbox.enabled" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass",
+        ) => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,
     }

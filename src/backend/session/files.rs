@@ -306,7 +306,7 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// What a file holds now; nothing if there is none.
+/// What a file holds now; nothing if it does not exist.
 fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
     links::still(path)?;
     let meta = match fs::symlink_metadata(path) {

@@ -215,7 +215,7 @@ impl Closing<'_> {
             }
         }
         let same = match (&before, &after) {
-            // Whoever would have changed it was not let do so before it was saved.
+            // The call that would have changed it had to wait until it was saved.
             (Version::File { content: Content::Untouched, .. }, Version::File { .. }) => true,
             (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
                 let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;

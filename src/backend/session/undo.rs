@@ -385,7 +385,7 @@ fn paths(steps: &[Step]) -> HashSet<&Path> {
     steps.iter().map(|step| step.path.as_path()).collect()
 }
 
-/// Both sides of what a step takes back; none where they do not differ, or are folders.
+/// Both sides of what a step undoes; none where they do not differ, or are folders.
 fn sides_of(files: &Files, step: &Step, all: &HashSet<&Path>) -> Option<Sides> {
     if step.path.starts_with(files.store.dir()) {
         return None;

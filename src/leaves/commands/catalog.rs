@@ -341,7 +341,7 @@ mod tests {
             .filter(|name| name == "guessed" || name == "hidden")
             .collect();
         assert_eq!(completed, ["guessed"]);
-        assert!(now.registry.help().contains("- The body · `/when` (user)"), "{}", now.registry.help());
+        assert!(now.registry.help().contains("| `/when` | The body (user) |"), "{}", now.registry.help());
     }
 
     #[test]

@@ -427,12 +427,12 @@ mod tests {
         assert!(help.starts_with(&format!("Commands ({listed}; ")), "{help}");
         assert!(
             help.contains(
-                "\n**Changes** (5)\n\n- Rewind to an earlier message: conversation, files, or both · `/rewind` "
+                "\n**Changes** (5)\n\n| | |\n|---|---|\n| `/rewind` | Rewind to an earlier message: conversation, files, or both |"
             ),
             "{help}"
         );
-        assert!(help.contains("\n- List memory files, or open one in $EDITOR · `/memory [number]`\n"), "{help}");
-        assert_eq!(help.lines().filter(|line| line.starts_with("- ")).count(), listed);
+        assert!(help.contains("\n| `/memory` | List memory files, or open one in $EDITOR · `[number]` |\n"), "{help}");
+        assert_eq!(help.lines().filter(|line| line.starts_with("| `/")).count(), listed);
         assert!(!help.contains("Skills, "), "there are no skills");
     }
 

@@ -467,7 +467,8 @@ mod tests {
         let told = "it asks to run outside of the sandbox";
         for (rule, line, behavior, first) in [
             (None, "cargo test", Ask, told),
-            (None, "rg x", Ask, told),
+            // Without a sandbox it would run unasked, too.
+            (None, "rg x", Allow, "it only reads"),
             (Some((Allow, "Bash(cargo test:*)")), "cargo test", Allow, "allow rule"),
             (Some((Ask, "Bash(dangerouslyDisableSandbox:true)")), "ls", Ask, "ask rule Bash(dangerouslyDisable"),
             (Some((Deny, "Bash(dangerouslyDisableSandbox:true)")), "ls", Deny, "deny rule Bash(dangerouslyDisable"),

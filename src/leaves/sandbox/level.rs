@@ -29,7 +29,7 @@ impl Sandbox {
     /// Finds that out, once, by a command that is held to reading nothing but programs.
     pub async fn probe(&self) -> Level {
         if self.found.0.level.get().is_none() {
-            let found = self.tried().await;
+            let found = Box::pin(self.tried()).await;
             let _ = self.found.0.level.set(found);
         }
         self.level()

@@ -44,7 +44,7 @@ fn a_host_is_allowed_once_or_with_all_that_its_program_needs() {
               3. Always ‹session›, all that cargo needs: crates.io, static.crates.io  p
               4. No, and say why                                                      n
             ↑↓ Enter choose · Esc no
-            default · … · ? keys
+            ask first · … · ? keys
             ");
         }
         run.keys(keys);

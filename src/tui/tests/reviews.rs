@@ -58,7 +58,7 @@ fn a_plan_is_reviewed_at_every_size() {
     ");
     run.msg(Msg::Resize(80, 24)).frame().wait(500).keys("<pgdn>");
     assert_snapshot!(over(&run), @r"
-    ── Plan · /home/ada/.cocode/plans/brave-otter-humming.md ───
+    ── Plan · brave-otter-humming.md ───
     • step 14 of the plan
     • step 15 of the plan
     • step 16 of the plan
@@ -86,7 +86,7 @@ fn a_plan_is_reviewed_at_every_size() {
     let mut run = Run::new(200, 60);
     plan(&mut run, "# Short\n\nOne `step`:\n\n```rust\nfn main() {}\n```\n");
     assert_snapshot!(over(&run).trim_end(), @r"
-    ── Plan · /home/ada/.cocode/plans/brave-otter-humming.md ───
+    ── Plan · brave-otter-humming.md ───
     Short
 
     One step:

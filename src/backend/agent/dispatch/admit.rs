@@ -132,7 +132,7 @@ impl Agent {
         if matches!(ready.access, Access::Shell { .. }) {
             self.find_level(mailbox).await;
         }
-        let ready = match self.before_call(ready, asks, mailbox, cancel).await? {
+        let ready = match Box::pin(self.before_call(ready, asks, mailbox, cancel)).await? {
             ControlFlow::Continue(ready) => ready,
             ControlFlow::Break(admission) => return Ok(admission),
         };
@@ -151,7 +151,7 @@ impl Agent {
         }
         match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
             // Its input may be another one now.
-            ControlFlow::Continue((ready, decision)) => self.ask(ready, decision, mailbox, cancel).await,
+            ControlFlow::Continue((ready, decision)) => Box::pin(self.ask(ready, decision, mailbox, cancel)).await,
             ControlFlow::Break(admission) => Ok(admission),
         }
     }

@@ -15,7 +15,7 @@ use crate::session::entry::Seq;
 use crate::session::line::glance;
 use crate::stdx::{hash, regular};
 
-/// Begins the file; another version is made anew.
+/// Begins the file; another version is built again.
 const MAGIC: &[u8; 16] = b"cocode words 01\n";
 
 /// Bytes before the first part: that, the end of the last part in the log and in the index, and its check, so that few bytes
@@ -132,7 +132,7 @@ fn parts(file: &mut impl Read, source: &mut File, show: &mut impl FnMut(Part<'_>
     same.then_some(known)
 }
 
-/// What stands in a log before an offset, as a number.
+/// What a log holds before an offset, as a number.
 fn check_of(log: &mut File, to: u64) -> io::Result<u64> {
     let from = to.saturating_sub(CHECKED);
     let mut bytes = vec![0; (to - from) as usize];

@@ -63,7 +63,7 @@ pub(super) fn writes(output: &str, cwd: &Path, policy: &Policy) -> Vec<Denial> {
         for word in words.filter(|word| word.contains('/')) {
             let path = lexical(&cwd.join(word));
             let covered = policy.writes.iter().any(|folder| path.starts_with(folder));
-            // That a secret was not read is no reason to let it be changed.
+            // A secret that could not be read is not offered for writing.
             let secret =
                 matches!(&policy.reads, Reads::AllBut(hidden) if hidden.iter().any(|own| path.starts_with(own)));
             if covered || secret || !may_write(&path) {

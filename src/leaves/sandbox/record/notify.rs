@@ -275,7 +275,7 @@ fn named(name: &Path) -> bool {
     name.is_absolute() && !name.as_os_str().as_bytes().ends_with(b" (deleted)")
 }
 
-/// A folder, held open without reading it. None where there is none: the call fails, too.
+/// A folder, held open without reading it. None if it does not exist: the call fails, too.
 fn opened(folder: &Path) -> io::Result<Option<OwnedFd>> {
     match rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(folder) => Ok(Some(folder)),

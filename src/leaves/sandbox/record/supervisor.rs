@@ -215,7 +215,7 @@ impl Supervisor<'_> {
         if there.as_ref().is_some_and(same) || there.is_some() && flags & NO_REPLACE != 0 {
             return Err(Halt::Idle);
         }
-        // From one file system to another nothing is moved: whoever tries copies then.
+        // From one file system to another nothing is moved: programs copy then.
         let device = rustix::fs::fstat(&to.folder).map_err(io::Error::from)?.st_dev;
         if device != moved.st_dev {
             return Err(Halt::Idle);

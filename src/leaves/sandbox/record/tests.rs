@@ -120,7 +120,7 @@ fn what_is_touched_is_saved_before() {
     check(a, "echo two > a; echo three > a; rm a; echo x > a", &["a 640 one"]);
     check(a, "truncate -s 1 a", &["a 640 one"]);
     check(a, ": <> a", &["a 640 one"]);
-    // Births, at whatever was no name before.
+    // Births, where nothing had that name before.
     check(a, "echo x > b; mkdir c; ln -s a d; mkfifo e; echo y > c/f", &["b -", "c -", "c/f -", "d -", "e -"]);
     check(a, "echo x > b; rm b", &["b -"]);
     // Names.
