@@ -16,6 +16,7 @@ pub mod presets;
 pub mod proxy;
 pub mod record;
 mod running;
+#[cfg(target_os = "linux")]
 mod system;
 mod text;
 #[cfg(target_os = "linux")]
@@ -26,7 +27,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use running::{Running, Sandbox};
-pub use system::programs;
 
 /// How far this machine can confine a command, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use crate::config::paths::Env;
 use crate::protocol::Picture;
 use crate::session::{LARGEST_PICTURE, Pictures};
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::process::run_captured;
+use crate::stdx::process::{Unconfined, run_captured};
 
 /// How long its programs may take: they are asked at once, and one may hang.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -136,7 +136,7 @@ impl Clipboard {
 /// The picture that a program prints, or why it has no picture.
 async fn ask(command: Command, form: Form, limit: Duration) -> Result<Vec<u8>, String> {
     // Text in hexadecimal has two bytes for each.
-    let ran = run_captured(command, b"", limit, 3 * LARGEST_PICTURE as usize).await;
+    let ran = run_captured(command, Unconfined::Clipboard, b"", limit, 3 * LARGEST_PICTURE as usize).await;
     match ran {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("not installed".to_owned()),
         Err(error) => Err(error.to_string()),

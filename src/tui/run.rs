@@ -25,7 +25,7 @@ use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Su
 use super::theme::Theme;
 use super::update::update;
 use crate::protocol::{Event, Op, Typed};
-use crate::stdx::process::run_captured;
+use crate::stdx::process::{Unconfined, run_captured};
 
 /// Shortest time between two frames that the model causes.
 const FRAME: Duration = Duration::from_micros(16_600);
@@ -416,7 +416,7 @@ impl<O: Output> Front<O> {
                 command.env("COLUMNS", self.surface.size().width.to_string());
                 command.env("LINES", self.surface.size().height.to_string());
                 self.commands.spawn(async move {
-                    let ran = run_captured(command, told.as_bytes(), STATUS, STATUS_BYTES).await;
+                    let ran = run_captured(command, Unconfined::Settings, told.as_bytes(), STATUS, STATUS_BYTES).await;
                     let text = ran.ok().filter(|ran| ran.code == Some(0)).map(|ran| ran.stdout).unwrap_or_default();
                     // The loop may have ended meanwhile; then nobody wants it.
                     let _ = results.send(Msg::StatusLine(String::from_utf8_lossy(&text).into_owned()));

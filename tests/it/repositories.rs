@@ -3,14 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use cocode::permission::{
-    Access, Behavior, Decision, Disk, Mode, Places, QUIET_GIT, Query, RuleSet, Source, decide, repository,
+    Access, Behavior, Decision, Disk, Mode, OwnGit, Places, QUIET_GIT, Query, RuleSet, Source, decide,
 };
 use cocode::protocol::{ListKind, Op};
+use cocode::sandbox::{Level, Sandbox};
+use cocode::stdx::git::Variables;
 
 use super::support::harness::Harness;
 use super::support::program::Program;
+
+/// Longest run of git.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A repository with one commit, a change and an attribute for every file, in `p`; a foreign one, with a secret, in `q`.
 const BASE: &str = "git init -q p && cd p && echo one > a && mkdir d && echo two > d/b && git add . && git commit -qm one && \
@@ -258,10 +264,22 @@ impl Fixture {
         Fixture { folder, mark }
     }
 
-    fn bash(home: &Path, cwd: &Path, line: &str, quiet: bool) -> String {
+    fn command(home: &Path, cwd: &Path, line: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["5", "bash", "--norc", "--noprofile", "-c", line]).current_dir(cwd).env("HOME", home);
         command.env("GIT_CONFIG_GLOBAL", home.join("user")).env("GIT_CONFIG_NOSYSTEM", "1");
+        command
+    }
+
+    /// Git as cocode itself asks it in the repository.
+    fn own_git(&self, sandbox: &Sandbox) -> OwnGit {
+        let home = self.folder.path().to_owned();
+        let variables = Variables { config_home: None, global: Some(home.join("user")) };
+        OwnGit { folder: self.cwd(), home: Some(home), variables, secrets: Vec::new(), sandbox: sandbox.clone() }
+    }
+
+    fn bash(home: &Path, cwd: &Path, line: &str, quiet: bool) -> String {
+        let mut command = Fixture::command(home, cwd, line);
         command.envs(QUIET_GIT.iter().copied().filter(|_| quiet)).stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
@@ -327,11 +345,41 @@ impl Fixture {
     }
 }
 
+/// The user's settings count wherever they are: confined, git would fail where it may not read them.
+#[tokio::test]
+async fn git_reads_the_users_own_settings() {
+    let sandbox = Sandbox::new(Some(Program::binary().into()));
+    let level = sandbox.probe().await;
+    for (place, name) in [
+        ("GIT_CONFIG_GLOBAL", "elsewhere"),
+        ("XDG_CONFIG_HOME", "xdg/git/config"),
+        ("HOME", ".config/git/config"),
+        ("HOME", ".gitconfig"),
+    ] {
+        let fixture = Fixture::new("echo three > new");
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(home.path().join("included"), "[status]\nshowUntrackedFiles = no\n").unwrap();
+        let include = format!("[include]\npath = {}\n", home.path().join("included").display());
+        std::fs::write(&file, include).unwrap();
+        let variables = Variables {
+            config_home: (place == "XDG_CONFIG_HOME").then(|| home.path().join("xdg")),
+            global: (place == "GIT_CONFIG_GLOBAL").then_some(file),
+        };
+        let git = OwnGit { home: Some(home.path().to_owned()), variables, ..fixture.own_git(&sandbox) };
+        let status = git.ask(&["status", "--short"], LIMIT, 1 << 20).await.unwrap().unwrap();
+        let said = String::from_utf8_lossy(&status.stdout).into_owned() + &String::from_utf8_lossy(&status.stderr);
+        assert_eq!((status.code, said.as_str()), (Some(0), " M a\n"), "{place} {name} {level:?}");
+    }
+}
+
 /// Lines are judged, and those that need no question are run; then cocode starts in the folder, which asks git for its status,
 /// and `/diff` asks for what is not committed.
 #[tokio::test]
 async fn a_hostile_repository_runs_nothing_unasked() {
     let (mut marks, mut unasked, mut harmless) = (Vec::new(), Vec::new(), Vec::new());
+    let sandbox = Sandbox::new(Some(Program::binary().into()));
     for (at, (name, setup)) in HOSTILE.iter().enumerate() {
         let fixture = Fixture::new(setup);
         for line in LINES {
@@ -345,7 +393,8 @@ async fn a_hostile_repository_runs_nothing_unasked() {
         assert_eq!(fixture.decide("git status", Mode::Plan), Behavior::Ask, "{name}");
 
         // Both go through the one way to start git; some show that they do.
-        assert!(repository::git(&fixture.cwd(), &[]).is_err(), "{name}");
+        let git = fixture.own_git(&sandbox);
+        assert!(git.ask(&["status"], LIMIT, 1 << 20).await.is_err(), "{name}");
         if at % 9 == 0 {
             marks.extend(fixture.starts().await.then(|| format!("{name}: start")));
         }
@@ -355,6 +404,15 @@ async fn a_hostile_repository_runs_nothing_unasked() {
             "git status; git diff; git log --all -p -3; git show; git check-ignore -v a; git st; git whatchanged";
         if !name.contains("pipe") && !fixture.marks(lines, false) {
             harmless.push(*name);
+        }
+        // What it is held to holds without the gate, too.
+        if sandbox.probe().await > Level::None {
+            let _ = std::fs::remove_file(&fixture.mark);
+            let mut command =
+                tokio::process::Command::from(Fixture::command(fixture.folder.path(), &git.folder, lines));
+            command.env_remove("GIT_OPTIONAL_LOCKS");
+            sandbox.run_captured(command, &git.policy(), b"", LIMIT, 1 << 20).await.unwrap();
+            marks.extend(fixture.mark.exists().then(|| format!("{name}: confined")));
         }
     }
     assert!(HOSTILE.len() > 40);

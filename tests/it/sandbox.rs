@@ -270,9 +270,7 @@ impl World {
 
     fn policy(&self) -> Policy {
         let home = self.root.join("home");
-        let mut paths = cocode::sandbox::programs(Some(&home), &[]);
-        paths.push(self.root.join("w"));
-        Policy::reading(paths)
+        Policy::reading(vec![home.join(".gitconfig"), self.root.join("w")])
     }
 
     async fn run(&self, line: &str, policy: &Policy) -> std::io::Result<Captured> {

@@ -42,6 +42,48 @@ const ONLY: &[(&str, &[&str])] = &[
     ("tools::Context {", &["src/backend/agent/dispatch/run.rs"]),
 ];
 
+/// What starts a program other than under a policy, or with the reason why not (`Unconfined`): the code, and who may say it.
+const STARTS: &[(&str, &[&str])] = &[
+    // Whoever makes a command: the user's own editor, which has the terminal meanwhile, and what is listed below.
+    (
+        "Command::new(",
+        &[
+            "src/tui/start.rs",
+            "src/tui/clipboard.rs",
+            "src/leaves/sandbox/",
+            "src/leaves/stdx/process",
+            // A test in a file of its own.
+            "src/leaves/permission/shell/against_bash.rs",
+        ],
+    ),
+    (
+        "command_without(",
+        &[
+            "src/backend/tools/bash.rs",
+            "src/leaves/permission/repository/own.rs",
+            "src/leaves/hooks/command.rs",
+            "src/backend/agent/hook_env.rs",
+            "src/leaves/provider/key.rs",
+            "src/leaves/stdx/process",
+        ],
+    ),
+    (".spawn()", &["src/tui/start.rs", "src/leaves/stdx/process"]),
+    // What the helper and its keepers are made of.
+    ("process::start", &["src/leaves/sandbox/", "src/leaves/stdx/process"]),
+    ("libc::fork", &["src/leaves/sandbox/helper.rs"]),
+    ("Unconfined::Free", &["src/leaves/sandbox/running.rs"]),
+    (
+        "Unconfined::Settings",
+        &[
+            "src/leaves/hooks/command.rs",
+            "src/backend/agent/hook_env.rs",
+            "src/leaves/provider/key.rs",
+            "src/tui/run.rs",
+        ],
+    ),
+    ("Unconfined::Clipboard", &["src/tui/clipboard.rs"]),
+];
+
 /// Longest file before its tests, in lines.
 const MAX_LINES: usize = 540;
 
@@ -157,9 +199,15 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
     }
     let Some(module) = module_of(name).filter(|module| !module.ends_with("::tests")) else { return faults };
     let code = text.split("\n#[cfg(test)]\nmod tests").next().unwrap_or(text);
-    for (code_of_one, homes) in ONLY.iter().filter(|(_, homes)| !homes.iter().any(|home| name.starts_with(home))) {
+    // Whatever else comes before them, such as the system that they are for.
+    let shipped = ["\n#[cfg(test)]", "\n#[cfg(all(test"]
+        .iter()
+        .fold(code, |code, tests| code.split(tests).next().unwrap_or(code));
+    for (code_of_one, homes) in
+        ONLY.iter().chain(STARTS).filter(|(_, homes)| !homes.iter().any(|home| name.starts_with(home)))
+    {
         let names = |line: &str| line.split("//").next().is_some_and(|line| line.contains(code_of_one));
-        if let Some(index) = code.lines().position(names).filter(|_| name != "src/backend/tools/fixture.rs") {
+        if let Some(index) = shipped.lines().position(names).filter(|_| name != "src/backend/tools/fixture.rs") {
             faults.push(format!("{name}:{}: `{code_of_one}` is for {} alone", index + 1, homes.join(", ")));
         }
     }
@@ -302,6 +350,9 @@ fn tidy_finds_what_it_looks_for() {
         &["src/backend/protocol.rs:2: protocol (level 30) uses session (level 35)"],
     );
     check("src/main.rs", "use cocode::cli;", &[]);
+    let starts = "src/backend/engine/changes.rs:2: `.spawn()` is for src/tui/start.rs, src/leaves/stdx/process alone";
+    check("src/backend/engine/changes.rs", "let child = git.spawn()?;", &[starts]);
+    check("src/backend/engine/changes.rs", "\n#[cfg(test)]\n#[cfg(unix)]\nmod tests { git.spawn() }", &[]);
     check("src/tui/tests.rs", &"\n".repeat(600), &[]);
     check("src/new.rs", "", &["src/new.rs: `new` has no level in tests/it/tidy.rs and ARCHITECTURE.md"]);
     check(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::hooks::Settings;
-use crate::stdx::process::{command_without, run_captured};
+use crate::stdx::process::{Unconfined, command_without, run_captured};
 
 /// Longest run of the lines.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(super) async fn set_by(file: &Path, settings: &Settings, cwd: &Path) -> BTre
     let mut command = command_without("bash", &settings.secret_env);
     command.args(["--norc", "--noprofile", "-c", PRINT, "bash"]).arg(file).env_remove("BASH_ENV");
     command.envs(settings.env.iter().filter(|(name, _)| !settings.secret_env.contains(name))).current_dir(cwd);
-    let Ok(ran) = run_captured(command, &[], TIMEOUT, MOST).await else { return BTreeMap::new() };
+    let Ok(ran) = run_captured(command, Unconfined::Settings, &[], TIMEOUT, MOST).await else { return BTreeMap::new() };
     let text = String::from_utf8_lossy(&ran.stdout).into_owned();
     let (before, after) = text.split_once("\0=\0").unwrap_or_default();
     let variables = |text: &str| -> BTreeMap<String, String> {

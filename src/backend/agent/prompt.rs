@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use super::memory;
 use crate::message::{Attachment, Kind, Message};
-use crate::permission::repository;
-use crate::stdx::process::run_captured;
+use crate::permission::OwnGit;
 
 /// The system prompt. It never changes within a session, in any mode, so that the cached prefix holds.
 pub const SYSTEM: &str = include_str!("../../../assets/prompts/system.md");
@@ -30,16 +29,12 @@ pub struct Environment {
 }
 
 /// Asks git for branch and changes. None when there is no repository, no git, or no answer in time; why git was not
-/// started where its configuration is not harmless. `secrets` names the variables that it must not see.
-async fn git_status(cwd: PathBuf, secrets: Vec<String>) -> Option<String> {
-    let git = tokio::task::spawn_blocking(move || repository::git(&cwd, &secrets)).await.ok()?;
-    let mut git = match git {
-        Ok(git) => git,
-        Err(reason) => return Some(printable(&format!("unknown, because git was not started: {reason}"))),
-    };
-    git.args(["status", "--short", "--branch"]);
-    let captured = run_captured(git, b"", GIT_TIMEOUT, GIT_BYTES).await.ok()?;
-    (captured.code == Some(0)).then(|| answer(&captured.stdout))
+/// started where its configuration is not harmless.
+async fn git_status(git: OwnGit) -> Option<String> {
+    match git.ask(&["status", "--short", "--branch"], GIT_TIMEOUT, GIT_BYTES).await {
+        Ok(captured) => captured.filter(|captured| captured.code == Some(0)).map(|captured| answer(&captured.stdout)),
+        Err(reason) => Some(printable(&format!("unknown, because git was not started: {reason}"))),
+    }
 }
 
 fn answer(output: &[u8]) -> String {
@@ -60,8 +55,8 @@ pub struct GitStatus {
 
 impl GitStatus {
     /// Starts asking. Needs a running tokio.
-    pub fn ask(cwd: &Path, secrets: &[String]) -> GitStatus {
-        GitStatus { asked: Some(tokio::spawn(git_status(cwd.to_owned(), secrets.to_vec()))), known: None }
+    pub fn ask(git: OwnGit) -> GitStatus {
+        GitStatus { asked: Some(tokio::spawn(git_status(git))), known: None }
     }
 
     /// What somebody else was told already.

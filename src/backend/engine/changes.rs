@@ -5,14 +5,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::message::{BlobId, FileDiff};
-use crate::permission::repository;
+use crate::permission::OwnGit;
 use crate::protocol::{Changes, Hunk, Reviewed, Scope, Span, Verdict};
 use crate::session::review::{self, Changed, Sides};
 use crate::session::{First, Session};
 use crate::stdx::ansi::visible;
 use crate::stdx::hash::sha256_hex;
-use crate::stdx::process::run_captured;
 use crate::tools::diff;
+
+/// What git is asked.
+const DIFF: [&str; 9] =
+    ["diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", "--relative", "--", "."];
+const UNTRACKED: [&str; 6] = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
 
 /// How long git may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -35,12 +39,12 @@ const COMPARED: usize = 1_000;
 /// Most turns that are reviewed one by one.
 const TURNS: usize = 20;
 
-/// Gathers what the session changed, and what git has not; it gets none of the `secrets`.
-pub(super) async fn gather(session: &Session, project: &Path, secrets: &[String]) -> Changes {
-    let (firsts, reviews, own) = (session.files().first_versions(), session.reviews(TURNS), project.to_owned());
+/// Gathers what the session changed, and what git has not.
+pub(super) async fn gather(session: &Session, git: &OwnGit) -> Changes {
+    let (firsts, reviews, own) = (session.files().first_versions(), session.reviews(TURNS), git.folder.clone());
     let work = move || (of_session(firsts, &own), reviews.into_iter().map(|changed| scope(changed, &own)).collect());
     let (session, scopes) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
-    Changes { session, uncommitted: uncommitted(project, secrets).await, scopes }
+    Changes { session, uncommitted: uncommitted(git).await, scopes }
 }
 
 fn scope(Changed { turn, prompt, files }: Changed, project: &Path) -> Scope {
@@ -201,25 +205,17 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
 }
 
 /// What `git diff HEAD` says; none outside of a repository, or when git does not answer.
-async fn uncommitted(project: &Path, secrets: &[String]) -> Option<Vec<FileDiff>> {
-    let git = || {
-        let (folder, secrets) = (project.to_owned(), secrets.to_vec());
-        tokio::task::spawn_blocking(move || repository::git(&folder, &secrets))
-    };
-    let mut diff = match git().await.ok()? {
-        Ok(git) => git,
+async fn uncommitted(git: &OwnGit) -> Option<Vec<FileDiff>> {
+    let captured = match git.ask(&DIFF, PATIENCE, READ).await {
+        Ok(captured) => captured?,
         Err(reason) => return Some(vec![remark("git", &format!("not started: {reason}"))]),
     };
-    let options = ["--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix", "--relative", "--", "."];
-    diff.args(["diff", "HEAD"]).args(options);
-    let captured = run_captured(diff, b"", PATIENCE, READ).await.ok()?;
     if captured.code != Some(0) {
         return None;
     }
     let mut files = parse(&String::from_utf8_lossy(&captured.stdout));
-    if let Ok(Ok(mut list)) = git().await {
-        list.args(["ls-files", "--others", "--exclude-standard", "-z", "--", "."]);
-        let captured = run_captured(list, b"", PATIENCE, READ).await.ok()?;
+    if let Ok(captured) = git.ask(&UNTRACKED, PATIENCE, READ).await {
+        let captured = captured?;
         files.extend(untracked(&String::from_utf8_lossy(&captured.stdout)));
     }
     Some(files)

@@ -137,12 +137,14 @@ impl Folder {
         let own = config::load(here.paths, here.env, toml::Table::new()).ok();
         let loaded = own.map(|own| own.with_project(here.cwd, &trusted));
         let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, &loaded.config));
+        let git = loaded.as_ref().map(|loaded| open::git_variables(here.env, loaded)).unwrap_or_default();
         let rules = loaded.as_ref().map(|loaded| open::rules(loaded).0).unwrap_or_default();
         let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
         let definitions = open::definitions(here.paths, here.cwd, &trusted);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
-        Ok(Folder { places: open::places(here.paths, here.cwd, &[]), toolbox, skills, rules, mode })
+        let places = Places { git, ..open::places(here.paths, here.cwd, &[]) };
+        Ok(Folder { places, toolbox, skills, rules, mode })
     }
 }
 

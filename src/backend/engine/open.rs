@@ -9,11 +9,11 @@ use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Known, Setup, skills};
 use crate::agent::{self, Agent, Grants, Model, Parts, Presence, prompt::GitStatus};
 use crate::agents;
-use crate::config::paths::Paths;
+use crate::config::paths::{Env, Paths};
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Approved, Mode, Places, Root, RuleSet, Run, Source, Trust, Use};
+use crate::permission::{self, Approved, Mode, OwnGit, Places, Root, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -21,7 +21,7 @@ use crate::sandbox::proxy::{Gateway, PROXIES, Surroundings};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
 use crate::stdx::fs::replace_private;
-use crate::stdx::programs;
+use crate::stdx::{git, programs};
 use crate::tools::answer;
 use crate::tools::{Offered, RULES, Toolbox};
 
@@ -118,9 +118,29 @@ fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Sessi
     }
 }
 
-/// Asks git beside everything else; it gets no keys.
+/// Asks git beside everything else.
 pub(super) fn git_status(setup: &Setup, loaded: &Loaded) -> GitStatus {
-    GitStatus::ask(&setup.project, &loaded.config.secret_env())
+    GitStatus::ask(own_git(setup, loaded))
+}
+
+/// Git for what nobody is asked about; it gets no keys.
+pub(super) fn own_git(setup: &Setup, loaded: &Loaded) -> OwnGit {
+    OwnGit {
+        folder: setup.project.clone(),
+        home: setup.paths.user_home.clone(),
+        variables: git_variables(&setup.env, loaded),
+        secrets: loaded.config.secret_env(),
+        sandbox: setup.commands.clone(),
+    }
+}
+
+/// What leads git to the user's settings: as commands get it.
+pub(super) fn git_variables(env: &Env, loaded: &Loaded) -> git::Variables {
+    let path = |name: &str| {
+        let set = loaded.config.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        set.or_else(|| env.path(name)).filter(|path| path.is_absolute())
+    };
+    git::Variables { config_home: path("XDG_CONFIG_HOME"), global: path("GIT_CONFIG_GLOBAL") }
 }
 
 fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
@@ -181,7 +201,8 @@ pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     let mut places = places(&setup.paths, &setup.project, added);
     places.look_in(loaded.config.env.get("PATH"));
     let approved = loaded.config.sandbox.approved(|name| setup.env.get(name).map(str::to_owned));
-    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), approved, ..places }
+    let git = git_variables(&setup.env, loaded);
+    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), approved, git, ..places }
 }
 
 /// The way out to the network for commands of the session.
@@ -201,6 +222,7 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
         added,
         cwd: project.to_path_buf(),
         home: paths.user_home.clone(),
+        git: git::Variables::default(),
         cocode_home: paths.home.clone(),
         own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
         programs: paths.programs.clone(),

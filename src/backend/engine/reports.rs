@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::models::Models;
-use super::{Setup, bug_report, changes, doctor, lists, settings};
+use super::{Setup, bug_report, changes, doctor, lists, open, settings};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Beside, Snapshot};
 use crate::commands::report as skills;
@@ -225,8 +225,7 @@ impl<'a> Look<'a> {
     }
 
     async fn changes(&self, session: &Session) -> Changes {
-        let secrets = self.loaded.config.secret_env();
-        changes::gather(session, &self.setup.project, &secrets).await
+        changes::gather(session, &open::own_git(self.setup, self.loaded)).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::event::Place;
-use crate::stdx::process::{command_without, run_captured};
+use crate::stdx::process::{Unconfined, command_without, run_captured};
 
 /// Most bytes of each output that are read. Only what a hook hands on as JSON may be that long.
 const READ: usize = 1 << 20;
@@ -73,7 +73,7 @@ pub(super) async fn run(
             None => command.env_remove(format!("{owner}_PLUGIN_ROOT")),
         };
     }
-    let captured = run_captured(command, input, timeout, READ).await;
+    let captured = run_captured(command, Unconfined::Settings, input, timeout, READ).await;
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let captured = match captured {
         Ok(captured) => captured,

@@ -67,11 +67,11 @@ fn readable(
     let mut beside = BTreeSet::new();
     let names: BTreeSet<String> = commands.iter().flat_map(|simple| programs(&simple.words)).collect();
     for name in &names {
-        beside.extend(installed(query, name, files));
+        beside.extend(installed(&places.programs, &places.cwd, name, files));
     }
     let git = names.iter().any(|name| name.rsplit('/').next() == Some("git"));
     if git {
-        beside.extend(files.git_reads(cwd, places.home.as_deref()));
+        beside.extend(files.git_reads(cwd, places.git_user()));
     }
     // What would open more than the program, or what is private, stays closed: then it fails.
     beside.retain(|path| !places.too_wide(path, files));
@@ -125,11 +125,12 @@ fn programs(words: &[Word]) -> Vec<String> {
     words.iter().filter_map(Word::literal).filter(|name| !name.starts_with('-')).collect()
 }
 
-/// The folders of a program that is not the system's: where `PATH` finds it, where it really lies, and what it is made of.
-fn installed(query: &Query, name: &str, files: &dyn Files) -> Vec<PathBuf> {
+/// The folders of a program that is not the system's: where the folders of `PATH` have it, where it really lies, and what it
+/// is made of.
+pub(super) fn installed(path: &[PathBuf], cwd: &Path, name: &str, files: &dyn Files) -> Vec<PathBuf> {
     let found = match name.contains('/') {
-        true => Some(query.places.cwd.join(name)),
-        false => query.places.programs.iter().map(|folder| folder.join(name)).find(|file| files.runs(file)),
+        true => Some(cwd.join(name)),
+        false => path.iter().map(|folder| folder.join(name)).find(|file| files.runs(file)),
     };
     let Some(found) = found.filter(|file| file.is_absolute() && files.runs(file)) else { return Vec::new() };
     let real = files.resolve(&found);

@@ -46,7 +46,7 @@ pub trait Files {
     }
 
     /// Whether an address that git would show in the folder holds an account or a token.
-    fn names_account(&self, _folder: &Path, _home: Option<&Path>) -> bool {
+    fn names_account(&self, _folder: &Path, _user: git::User<'_>) -> bool {
         false
     }
 
@@ -72,7 +72,7 @@ pub trait Files {
     }
 
     /// Whether git passes over what lies there unless its index holds it.
-    fn git_ignores(&self, _path: &Path, _home: Option<&Path>) -> bool {
+    fn git_ignores(&self, _path: &Path, _user: git::User<'_>) -> bool {
         false
     }
 
@@ -82,12 +82,12 @@ pub trait Files {
     }
 
     /// Where the repository around the folder, or the user, has its hooks.
-    fn hooks(&self, _folder: &Path, _home: Option<&Path>) -> Vec<PathBuf> {
+    fn hooks(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
         Vec::new()
     }
 
     /// What git reads of the repository around the folder, and of the user's own configuration, wherever that lies.
-    fn git_reads(&self, _folder: &Path, _home: Option<&Path>) -> Vec<PathBuf> {
+    fn git_reads(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -165,8 +165,8 @@ impl Files for Disk {
         }
     }
 
-    fn names_account(&self, folder: &Path, home: Option<&Path>) -> bool {
-        repository::names_account(folder, home)
+    fn names_account(&self, folder: &Path, user: git::User<'_>) -> bool {
+        repository::names_account(folder, user)
     }
 
     #[cfg(unix)]
@@ -224,20 +224,20 @@ impl Files for Disk {
         text.lines().map(|line| line.trim_end_matches('/')).filter(plain).map(str::to_owned).collect()
     }
 
-    fn git_ignores(&self, path: &Path, home: Option<&Path>) -> bool {
-        repository::ignores(path, home)
+    fn git_ignores(&self, path: &Path, user: git::User<'_>) -> bool {
+        repository::ignores(path, user)
     }
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
         repository::tracked(folder)
     }
 
-    fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        repository::hooks(folder, home)
+    fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        repository::hooks(folder, user)
     }
 
-    fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        repository::reads(folder, home)
+    fn git_reads(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        repository::reads(folder, user)
     }
 
     fn linked_repository(&self, folder: &Path) -> Option<PathBuf> {
@@ -354,8 +354,8 @@ impl Files for Remembered<'_> {
         self.files.keeps_token(config)
     }
 
-    fn names_account(&self, folder: &Path, home: Option<&Path>) -> bool {
-        self.files.names_account(folder, home)
+    fn names_account(&self, folder: &Path, user: git::User<'_>) -> bool {
+        self.files.names_account(folder, user)
     }
 
     fn shared(&self, path: &Path) -> Option<(u64, u64)> {
@@ -387,20 +387,20 @@ impl Files for Remembered<'_> {
         self.files.ignored(file)
     }
 
-    fn git_ignores(&self, path: &Path, home: Option<&Path>) -> bool {
-        self.files.git_ignores(path, home)
+    fn git_ignores(&self, path: &Path, user: git::User<'_>) -> bool {
+        self.files.git_ignores(path, user)
     }
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
         self.files.tracked(folder)
     }
 
-    fn hooks(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, home)).clone()
+    fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, user)).clone()
     }
 
-    fn git_reads(&self, folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-        self.files.git_reads(folder, home)
+    fn git_reads(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        self.files.git_reads(folder, user)
     }
 
     fn linked_repository(&self, folder: &Path) -> Option<PathBuf> {
@@ -468,7 +468,7 @@ pub(super) mod fake {
             config.starts_with("/p/cloned")
         }
 
-        fn names_account(&self, folder: &Path, _: Option<&Path>) -> bool {
+        fn names_account(&self, folder: &Path, _user: git::User<'_>) -> bool {
             folder.starts_with("/p/cloned")
         }
 
@@ -480,7 +480,7 @@ pub(super) mod fake {
             folder.ends_with("mounted")
         }
 
-        fn git_ignores(&self, path: &Path, _: Option<&Path>) -> bool {
+        fn git_ignores(&self, path: &Path, _user: git::User<'_>) -> bool {
             !path.starts_with("/p/nest/sub/fresh")
         }
 

@@ -132,7 +132,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
     }
     if reads.addresses && query.mode != Mode::Bypass {
         let folders = starts(reads, cwd, query.places, files).0.unwrap_or_default();
-        if folders.iter().any(|folder| files.names_account(folder, query.places.home.as_deref())) {
+        if folders.iter().any(|folder| files.names_account(folder, query.places.git_user())) {
             worse(&mut worst, Verdict::firm("it shows the address of a remote with the account or token in it"));
         }
     }

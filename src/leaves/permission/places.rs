@@ -20,6 +20,7 @@ pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_k
 use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::glob::{self, Case};
+use crate::stdx::git;
 use crate::stdx::links::resolve_with;
 
 /// The folders that a decision looks at. All absolute; links are resolved when a path is judged.
@@ -33,6 +34,8 @@ pub struct Places {
     pub cwd: PathBuf,
     /// The user's home folder.
     pub home: Option<PathBuf>,
+    /// What leads git to the user's settings elsewhere.
+    pub git: git::Variables,
     /// Our home, `~/.claude`.
     pub cocode_home: PathBuf,
     /// Our config and log folders and other files of ours: written only after a question, and read only after one.
@@ -80,6 +83,11 @@ impl Run {
 const MAX_REMOVED: usize = 5_000;
 
 impl Places {
+    /// The user, as git sees them.
+    pub(super) fn git_user(&self) -> git::User<'_> {
+        git::User { home: self.home.as_deref(), variables: &self.git }
+    }
+
     /// The folders in which reading needs no question.
     pub(super) fn workspace(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(self.project.as_path()).chain(self.added.iter().map(PathBuf::as_path))
@@ -172,8 +180,7 @@ impl Places {
             }
         }
         let folders = [&lexical, &real].into_iter().filter_map(|path| path.parent());
-        let home = self.home.as_deref();
-        let mut hooks = folders.flat_map(|folder| files.hooks(folder, home));
+        let mut hooks = folders.flat_map(|folder| files.hooks(folder, self.git_user()));
         let lies_in = |hooks: &PathBuf| {
             let hooks = files.resolve(hooks);
             // Of a project that has them at its top, only what has a hook's name.
@@ -434,6 +441,7 @@ impl Places {
             added: vec!["/added".into()],
             cwd: "/p".into(),
             home: Some("/home/u".into()),
+            git: git::Variables::default(),
             cocode_home: "/home/u/.claude".into(),
             own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
             programs: Vec::new(),

@@ -6,18 +6,18 @@
 
 mod config;
 mod index;
+mod own;
 
 pub(super) use self::config::is_plain;
+pub use self::own::OwnGit;
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tokio::process::Command;
-
 use super::files::{Disk, Files};
-use crate::stdx::process::command_without;
-use crate::stdx::{programs, regular};
+use crate::stdx::git::User;
+use crate::stdx::regular;
 
 /// Largest configuration that is looked at, in bytes.
 const MAX_CONFIG: u64 = 1 << 18;
@@ -30,32 +30,12 @@ const MAX_BELOW: usize = 200_000;
 /// Most repositories that one question leads through.
 const MAX_REPOSITORIES: usize = 256;
 
-/// What git takes from the environment in place of what is in the folder.
-const VARIABLES: [&str; 16] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_COMMON_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_CONFIG",
-    "GIT_CONFIG_PARAMETERS",
-    "GIT_CONFIG_COUNT",
-    "GIT_EXTERNAL_DIFF",
-    "GIT_DIFF_OPTS",
-    "GIT_ATTR_SOURCE",
-    "GIT_EXEC_PATH",
-    "GIT_ASKPASS",
-];
-
 /// Judges the repository that git would find from the folder, with the submodules that it would look into. Reads a few
 /// small files and the index; walks no tree.
 ///
 /// # Errors
 /// What git might obey there.
-pub fn judge(folder: &Path) -> Result<(), String> {
+pub(super) fn judge(folder: &Path) -> Result<(), String> {
     Walk::default().around(folder)
 }
 
@@ -74,7 +54,7 @@ pub(super) fn judge_change(folder: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// What git might obey there.
-pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
+pub(super) fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
     let folder = Disk.resolve(folder);
     let Some(root) = &self::top(&folder) else { return Ok(()) };
     if top && *root != folder {
@@ -103,20 +83,22 @@ pub fn judge_all(folder: &Path, top: bool) -> Result<(), String> {
 const MAX_IGNORED: u64 = 1 << 18;
 
 /// Whether the ignore files of the repository around the path name it, or a folder that it is in.
-pub(super) fn ignores(path: &Path, home: Option<&Path>) -> bool {
+pub(super) fn ignores(path: &Path, user: User<'_>) -> bool {
     let Some(root) = path.parent().and_then(top).filter(|root| path.starts_with(root)) else { return false };
     let common = git_dir(&root, &root.join(".git")).and_then(|own| common_dir(&own));
     let exclude = common.ok().map(|common| (root.clone(), common.join("info/exclude")));
     let own = path.ancestors().skip(1).take_while(|folder| folder.starts_with(&root));
     // The user's own list, for all their repositories.
-    let set = all_settings(&root, home).into_iter().flat_map(|(_, settings)| settings);
+    let set = all_settings(&root, user).into_iter().flat_map(|(_, settings)| settings);
     let mut set = set.filter(|setting| setting.is("core", "excludesfile")).filter_map(|setting| setting.value);
     let everywhere = match set.next_back() {
-        Some(path) => path.strip_prefix("~/").zip(home).map_or(root.join(&path), |(rest, home)| home.join(rest)),
-        None => home.unwrap_or(&root).join(".config/git/ignore"),
+        Some(path) => {
+            Some(path.strip_prefix("~/").zip(user.home).map_or(root.join(&path), |(rest, home)| home.join(rest)))
+        }
+        None => user.named("ignore"),
     };
     let files = own.map(|folder| (folder.to_owned(), folder.join(".gitignore"))).chain(exclude);
-    let files = files.chain([(root.clone(), everywhere)]);
+    let files = files.chain(everywhere.map(|file| (root.clone(), file)));
     // The nearest that speaks of it decides.
     let verdict = |(folder, file): (PathBuf, PathBuf)| {
         let bytes = regular::read(&file, MAX_IGNORED).ok()?;
@@ -146,12 +128,12 @@ pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
 }
 
 /// What the repository around the folder and the user's own files set, with the top of its work tree.
-fn all_settings(folder: &Path, home: Option<&Path>) -> Option<(PathBuf, Vec<config::Setting>)> {
+fn all_settings(folder: &Path, user: User<'_>) -> Option<(PathBuf, Vec<config::Setting>)> {
     let root = top(folder)?;
     let own = git_dir(&root, &root.join(".git")).ok()?;
     let common = common_dir(&own).unwrap_or_else(|_| own.clone());
     let mut files = vec![common.join("config"), own.join("config.worktree")];
-    files.extend(home.iter().flat_map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]));
+    files.extend(user.settings());
     let read = |file: PathBuf| config::parse(&content(&file, MAX_CONFIG).ok()??).ok();
     Some((root, files.into_iter().filter_map(read).flatten().collect()))
 }
@@ -171,7 +153,7 @@ const FILES: [(&str, &str); 6] = [
 
 /// What git reads of the repository around the folder, and of the user's own configuration: the folders of the repository,
 /// the top of its work tree, and each file by itself, since credentials lie beside some.
-pub(super) fn reads(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+pub(super) fn reads(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
     let mut all = Vec::new();
     if let Some(root) = top(folder) {
         if let Ok(own) = git_dir(&root, &root.join(".git")) {
@@ -180,18 +162,16 @@ pub(super) fn reads(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         }
         all.push(root);
     }
-    let Some(home) = home else { return all };
-    let named = |name: &str| home.join(name);
-    all.extend([".config/git/ignore", ".config/git/attributes"].map(named));
-    let mut left = vec![named(".config/git/config"), named(".gitconfig")];
+    all.extend(["ignore", "attributes"].into_iter().filter_map(|name| user.named(name)));
+    let mut left = user.settings();
     let mut seen = 0;
     while let Some(file) = left.pop() {
         seen += 1;
         let settings = content(&file, MAX_CONFIG).ok().flatten().and_then(|bytes| config::parse(&bytes).ok());
         for setting in settings.into_iter().flatten() {
-            let path = setting.value.as_deref().map(|value| match value.strip_prefix("~/") {
-                Some(rest) => home.join(rest),
-                None => file.parent().unwrap_or(home).join(value),
+            let path = setting.value.as_deref().and_then(|value| match value.strip_prefix("~/") {
+                Some(rest) => Some(user.home?.join(rest)),
+                None => Some(file.parent()?.join(value)),
             });
             if setting.includes() && seen < MAX_INCLUDED {
                 left.extend(path);
@@ -206,10 +186,10 @@ pub(super) fn reads(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
-pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let Some((root, settings)) = all_settings(folder, home) else { return Vec::new() };
+pub(super) fn hooks(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
+    let Some((root, settings)) = all_settings(folder, user) else { return Vec::new() };
     let settings = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
-    let folder = |path: String| match (path.strip_prefix("~/"), home) {
+    let folder = |path: String| match (path.strip_prefix("~/"), user.home) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => root.join(path),
     };
@@ -217,31 +197,14 @@ pub(super) fn hooks(folder: &Path, home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Whether an address of a remote, as git shows it in the folder, holds an account.
-pub(super) fn names_account(folder: &Path, home: Option<&Path>) -> bool {
-    all_settings(folder, home).is_some_and(|(_, settings)| settings.iter().any(config::Setting::names_account))
+pub(super) fn names_account(folder: &Path, user: User<'_>) -> bool {
+    all_settings(folder, user).is_some_and(|(_, settings)| settings.iter().any(config::Setting::names_account))
 }
 
 /// The top of the work tree around the folder.
 fn top(folder: &Path) -> Option<PathBuf> {
     let folder = Disk.resolve(folder);
     folder.ancestors().find(|root| root.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
-}
-
-/// Git as we start it ourselves: only where [`judge`] lets it, with nothing of the environment that would lead it
-/// elsewhere, and with everything switched off that runs programs.
-///
-/// # Errors
-/// Why it is not started.
-pub fn git(folder: &Path, secrets: &[String]) -> Result<Command, String> {
-    judge(folder)?;
-    let mut git = command_without("git", secrets);
-    git.current_dir(folder).arg("--no-pager");
-    for name in VARIABLES {
-        git.env_remove(name);
-    }
-    git.env("PATH", programs::own_path());
-    git.envs(super::QUIET_GIT.iter().copied().filter(|(name, _)| name.starts_with("GIT_")));
-    Ok(git)
 }
 
 #[derive(Default)]

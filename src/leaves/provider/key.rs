@@ -11,7 +11,7 @@ use super::Error;
 use super::failure::clip;
 use super::settings::ProviderSettings;
 use crate::stdx::fs::replace_private;
-use crate::stdx::process::{command_without, run_captured};
+use crate::stdx::process::{Unconfined, command_without, run_captured};
 use crate::stdx::programs;
 
 /// Name of the credentials file, in the folder of the user's configuration.
@@ -192,7 +192,7 @@ async fn run(command: &str, hidden: &[String]) -> Result<Secret, String> {
     let mut line = command_without(shell, hidden);
     // It runs before anybody trusts the folder.
     line.args([flag, command]).env("PATH", programs::own_path());
-    let ran = run_captured(line, &[], COMMAND, OUTPUT).await;
+    let ran = run_captured(line, Unconfined::Settings, &[], COMMAND, OUTPUT).await;
     let ran = ran.map_err(|error| format!("api_key_command cannot be run: {error}"))?;
     if ran.timed_out {
         return Err(format!("api_key_command did not finish within {} seconds", COMMAND.as_secs()));

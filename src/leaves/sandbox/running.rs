@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use super::Policy;
 use super::level::Found;
-use crate::stdx::process::{self, Captured, Run, Streams};
+use crate::stdx::process::{self, Captured, Run, Streams, Unconfined};
 
 /// Runs commands under a policy. Its clones share one helper, which ends with the last of them and with this process.
 #[derive(Debug, Clone)]
@@ -58,14 +58,14 @@ impl Sandbox {
                 // Nothing was to be confined: then it can do without the helper.
                 Err(below::Failure::Helper(error, Some(streams))) if policy.is_free() => {
                     tracing::warn!(%error, "the sandbox helper does not start");
-                    process::Running::spawn(command, streams).map(|own| Running(Kind::Own(own)))
+                    process::Running::spawn(command, streams, Unconfined::Free).map(|own| Running(Kind::Own(own)))
                 }
                 Err(below::Failure::Helper(error, _)) => {
                     Err(io::Error::other(format!("the sandbox helper does not start: {error}")))
                 }
             },
             Way::Direct if policy.is_free() => {
-                process::Running::spawn(command, streams).map(|own| Running(Kind::Own(own)))
+                process::Running::spawn(command, streams, Unconfined::Free).map(|own| Running(Kind::Own(own)))
             }
             Way::Direct => Err(io::Error::new(
                 io::ErrorKind::Unsupported,

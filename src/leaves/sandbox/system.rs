@@ -1,9 +1,6 @@
 //! What every program of the system may need, and nobody's secret: folders of programs, harmless configuration, devices.
 
-use std::path::{Path, PathBuf};
-
 /// What a command may read that reads only what it was judged to: what is missing on a machine is left out.
-#[cfg(target_os = "linux")]
 pub(super) const READABLE: &[&str] = &[
     "/usr",
     "/bin",
@@ -77,52 +74,7 @@ pub(super) const READABLE: &[&str] = &[
 ];
 
 /// What may be written whatever else may not: nothing of it is kept.
-#[cfg(target_os = "linux")]
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
 /// What commands need that change something: terminals of their own, and shared memory.
-#[cfg(target_os = "linux")]
 pub(super) const TERMINALS: &[&str] = &["/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/pts", "/dev/shm"];
-
-/// What programs of the user's own need to run: theirs, those of version managers, and git's settings. Below the home folder,
-/// without what may hold a password or a token.
-const OF_HOME: &[&str] = &[
-    ".asdf",
-    ".bun/bin",
-    ".cargo/bin",
-    ".cargo/config.toml",
-    ".cargo/git",
-    ".cargo/registry",
-    ".config/git/attributes",
-    ".config/git/config",
-    ".config/git/ignore",
-    ".deno/bin",
-    ".fnm",
-    ".gitattributes",
-    ".gitconfig",
-    ".gitignore",
-    ".gitignore_global",
-    ".local/bin",
-    ".local/lib",
-    ".local/share/fnm",
-    ".local/share/mise",
-    ".local/share/pipx",
-    ".local/share/pnpm",
-    ".local/share/uv",
-    ".nvm",
-    ".pyenv",
-    ".rbenv",
-    ".rustup/settings.toml",
-    ".rustup/toolchains",
-    ".sdkman/candidates",
-    ".volta",
-    "go/bin",
-    "go/pkg",
-];
-
-/// What programs of the user's own need to be read beside the system's.
-pub fn programs(home: Option<&Path>, path: &[PathBuf]) -> Vec<PathBuf> {
-    let of_home = home.into_iter().flat_map(|home| OF_HOME.iter().map(|name| home.join(name)));
-    // A home folder is not a folder of programs.
-    path.iter().filter(|folder| !home.is_some_and(|home| home.starts_with(folder))).cloned().chain(of_home).collect()
-}

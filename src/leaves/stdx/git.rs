@@ -7,6 +7,38 @@ use std::path::{Path, PathBuf};
 /// Longest `.git` file or `HEAD` that is read, in bytes.
 const MAX: u64 = 4096;
 
+/// The variables by which git finds the user's own settings elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// `XDG_CONFIG_HOME`.
+    pub config_home: Option<PathBuf>,
+    /// `GIT_CONFIG_GLOBAL`: this file in place of both of the usual ones.
+    pub global: Option<PathBuf>,
+}
+
+/// The user, as git sees them.
+#[derive(Debug, Clone, Copy)]
+pub struct User<'a> {
+    pub home: Option<&'a Path>,
+    pub variables: &'a Variables,
+}
+
+impl User<'_> {
+    /// The files of the user's settings; what a later one sets wins.
+    pub fn settings(self) -> Vec<PathBuf> {
+        match &self.variables.global {
+            Some(file) => vec![file.clone()],
+            None => self.named("config").into_iter().chain(self.home.map(|home| home.join(".gitconfig"))).collect(),
+        }
+    }
+
+    /// A file of the user's folder for git.
+    pub fn named(self, name: &str) -> Option<PathBuf> {
+        let below_home = || self.home.map(|home| home.join(".config"));
+        Some(self.variables.config_home.clone().or_else(below_home)?.join("git").join(name))
+    }
+}
+
 /// The work tree around a folder; none outside a repository.
 pub fn root(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").exists())

@@ -46,6 +46,18 @@ pub async fn may_begin() {
     }
 }
 
+/// Why a program runs without a policy. Everything else is started through `sandbox`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unconfined {
+    /// Its policy takes nothing away: a person approved it, or a rule of theirs did.
+    Free,
+    /// A command of the user's settings, or of a folder that they trust, which does what they may: hooks, the status line, a
+    /// helper that fetches a key.
+    Settings,
+    /// The program of the desktop that has the clipboard, when the user pastes: it must reach the display.
+    Clipboard,
+}
+
 /// A child in its own session. Dropping it kills its whole tree.
 #[derive(Debug)]
 pub struct Running {
@@ -60,7 +72,8 @@ impl Running {
     ///
     /// # Errors
     /// What the system says: no such program, no such folder, arguments too long.
-    pub fn spawn(command: &Command, streams: Streams) -> io::Result<Running> {
+    pub fn spawn(command: &Command, streams: Streams, why: Unconfined) -> io::Result<Running> {
+        tracing::trace!(?why, program = ?command.as_std().get_program(), "starts unconfined");
         let ending = || io::Error::other("the program is ending");
         if begins_nothing() {
             return Err(ending());
@@ -127,8 +140,14 @@ pub struct Captured {
 ///
 /// # Errors
 /// Only when the command cannot be started; how it ended is in the answer.
-pub async fn run_captured(command: Command, input: &[u8], timeout: Duration, cap: usize) -> io::Result<Captured> {
-    let begin = |streams| std::future::ready(Running::spawn(&command, streams));
+pub async fn run_captured(
+    command: Command,
+    why: Unconfined,
+    input: &[u8],
+    timeout: Duration,
+    cap: usize,
+) -> io::Result<Captured> {
+    let begin = |streams| std::future::ready(Running::spawn(&command, streams, why));
     capture(begin, input, timeout, cap).await
 }
 
@@ -240,7 +259,7 @@ mod tests {
     async fn run(script: &str, input: &[u8], timeout: u64, cap: usize) -> Captured {
         let mut command = Command::new("bash");
         command.args(["--norc", "--noprofile", "-c", script]);
-        run_captured(command, input, Duration::from_millis(timeout), cap).await.unwrap()
+        run_captured(command, Unconfined::Free, input, Duration::from_millis(timeout), cap).await.unwrap()
     }
 
     fn captured(code: Option<i32>, stdout: &str, stderr: &str) -> Captured {
@@ -278,7 +297,7 @@ mod tests {
         let tool = folder.join("a-tool-of-ours");
         std::fs::write(&tool, "#!/bin/sh\necho \"$PWD|$ONE|${HOME-none}|$*\"; trap | grep -c PIPE").unwrap();
         std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-        let captured = |command: Command| run_captured(command, b"", Duration::from_secs(60), 1000);
+        let captured = |command: Command| run_captured(command, Unconfined::Free, b"", Duration::from_secs(60), 1000);
         let mut command = Command::new("a-tool-of-ours");
         let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
         command.args(["x", "y z"]).current_dir(&folder).env("PATH", path).env("ONE", "1").env_remove("HOME");

@@ -172,7 +172,7 @@ pub(in crate::permission) fn judge_gathered(
             return Step::Past;
         }
         let taken =
-            || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path, query.places.home.as_deref()));
+            || !tracked.contains(path) && (gathered.ignored || !files.git_ignores(path, query.places.git_user()));
         if !link && holds_keys(path) && !may_be_kept(path) && file && taken() {
             found =
                 Some(Verdict::firm(format!("git would keep {}, which may hold secrets, and show it", path.display())));

@@ -392,7 +392,7 @@ mod tests {
         let (output, writer) = io::pipe().unwrap();
         let stdout = writer.try_clone().unwrap().into();
         let streams = Streams { stdin: None, stdout, stderr: writer.into(), kept: None };
-        let running = Running::spawn(&command, streams).unwrap();
+        let running = Running::spawn(&command, streams, crate::stdx::process::Unconfined::Free).unwrap();
         let mut lines = BufReader::new(pipe::Receiver::from_owned_fd(output.into()).unwrap()).lines();
         let mut pids = Vec::new();
         while pids.len() < count {
