@@ -77,9 +77,9 @@ fn bench_search(bencher: Bencher<'_, '_>, home: &Path, logs: &[PathBuf], known: 
 fn remember_100_mb(bencher: Bencher<'_, '_>) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let logs = talks(home.path(), 1, 100_000_000);
-    let index = logs[0].with_extension("words");
+    let index = home.path().join("cocode/words");
     bencher
-        .with_inputs(|| drop(std::fs::remove_file(&index)))
+        .with_inputs(|| drop(std::fs::remove_dir_all(&index)))
         .bench_values(|()| recall::remember(home.path(), &logs, &|| false));
 }
 

@@ -37,7 +37,7 @@ use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
 use crate::protocol::report::{Ended, Report};
 use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
-use crate::session::{History, Session};
+use crate::session::{History, Session, recall};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
 use crate::stdx::text::truncate;
@@ -191,13 +191,15 @@ struct Engine {
     interface: Interface,
 }
 
-/// What the user has heard already.
+/// What was done once already, and is not done again.
 #[derive(Default)]
 struct Known {
     /// Whether to trust the folder was asked.
     trust: bool,
     /// What the next request will cost.
     forecast: Option<String>,
+    /// The index of all sessions was brought up to date.
+    indexed: bool,
 }
 
 impl Engine {
@@ -315,6 +317,10 @@ impl Engine {
         // What was asked for in the last moment of the turn must not wait until it undoes a later wish.
         if let Err(error) = self.agent.take_mode(&mailbox).await {
             self.fail(error).await;
+        }
+        if self.setup.presence == Presence::Attended && !std::mem::replace(&mut self.known.indexed, true) {
+            // So that the first search of all sessions is as fast as later ones.
+            recall::remember_beside(self.setup.paths.home.clone(), recall::logs);
         }
         if end == TurnEnd::Failed {
             // The next prompts were written for a conversation that did not happen: they come back, too.

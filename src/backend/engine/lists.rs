@@ -134,10 +134,7 @@ pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
         };
         mailbox.emit(Event::Listed(Listed::Found(list))).await;
         // The next key finds faster.
-        let logs = tokio::task::spawn_blocking(move || recall::logs(&home).map(|logs| (home, logs)));
-        if let Ok(Ok((home, logs))) = logs.await {
-            recall::remember_beside(home, logs);
-        }
+        recall::remember_beside(home, recall::logs);
     });
 }
 

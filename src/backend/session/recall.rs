@@ -1,7 +1,7 @@
 //! Finds words in the logs of sessions: everything that was ever said in one, whether it is still in the context or not.
 //!
-//! The bytes of a log are looked through by all processors, only the lines that promise most are parsed. Which words its
-//! parts have is kept beside a log, so that the next search reads few of them. What was rewound away, thoughts, and what
+//! The bytes of a log are looked through by all processors, only the lines that promise most are parsed. Which words the
+//! parts of all logs have is kept beside them, so that the next search reads few of them. What was rewound away, thoughts, and what
 //! looks like a key are not shown.
 
 mod piece;
@@ -71,10 +71,10 @@ impl Found {
     }
 }
 
-/// Searches logs, those that cannot be read left out.
-pub fn search(logs: &[PathBuf], query: &Terms, most: usize) -> Found {
+/// Searches logs of a home, those that cannot be read left out.
+pub fn search(home: &Path, logs: &[PathBuf], query: &Terms, most: usize) -> Found {
     let enough = PARSED.max(most * 2);
-    let (scans, weights) = scan::look(logs, query, enough);
+    let (scans, weights) = scan::look(home, logs, query, enough);
     let mut candidates: Vec<(f32, usize, Candidate)> = Vec::new();
     for (at, scan) in scans.iter().enumerate() {
         let live = scan.candidates.iter().filter(|candidate| scan.is_live(candidate.seq));
@@ -118,20 +118,18 @@ pub fn remember(home: &Path, logs: &[PathBuf], stop: &dyn Fn() -> bool) {
     if lock.try_lock().is_err() {
         return;
     }
-    for log in logs.iter().take_while(|_| !stop()) {
-        if let Err(error) = words::update(log, stop) {
-            tracing::debug!(%error, log = %log.display(), "the words of a log were not kept");
-        }
+    if let Err(error) = words::update(home, logs, stop) {
+        tracing::debug!(%error, "the words of the logs were not kept");
     }
 }
 
 /// The same beside what else is done, when nothing else wants a processor. An end of the program does not wait for it.
-pub fn remember_beside(home: PathBuf, logs: Vec<PathBuf>) {
+pub fn remember_beside(home: PathBuf, logs: impl FnOnce(&Path) -> Vec<PathBuf> + Send + 'static) {
     let remember = move || {
         // On Linux this is of the thread alone.
         #[cfg(target_os = "linux")]
         let _ = rustix::process::setpriority_process(None, 19);
-        remember(&home, &logs, &|| false);
+        remember(&home, &logs(&home), &|| false);
     };
     // Without it a search only takes longer.
     let _ = std::thread::Builder::new().name("words".into()).spawn(remember);

@@ -108,8 +108,8 @@ impl Wanted {
             Wanted::Words(query) => {
                 let home = logs.home().to_owned();
                 let logs = if earlier { logs.earlier()? } else { logs.own() };
-                let output = Output::ok(places(&logs, query, earlier, page));
-                recall::remember_beside(home, logs.into_iter().map(|log| log.path).collect());
+                let output = Output::ok(places(&home, &logs, query, earlier, page));
+                recall::remember_beside(home, |_| logs.into_iter().map(|log| log.path).collect());
                 Ok(output)
             }
             Wanted::Entry { of, seq } => entry(&logs.of(of)?, *seq, page),
@@ -168,9 +168,9 @@ impl Logs {
 }
 
 /// The places of a page, the best first, and how to get at more.
-fn places(logs: &[Log], query: &Terms, earlier: bool, page: usize) -> String {
+fn places(home: &Path, logs: &[Log], query: &Terms, earlier: bool, page: usize) -> String {
     let paths: Vec<PathBuf> = logs.iter().map(|log| log.path.clone()).collect();
-    let found = recall::search(&paths, query, PLACES);
+    let found = recall::search(home, &paths, query, PLACES);
     let found = if earlier { found } else { found.newest_turn_last() };
     let told: Vec<String> = found.places.iter().map(|place| told(&logs[place.log], place)).collect();
     let pages = pages(&told);

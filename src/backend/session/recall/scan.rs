@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::piece::Kind;
 use super::terms::Terms;
-use super::words;
+use super::words::{self, Index};
 use crate::session::entry::{Entry, EntryKind, Seq};
 use crate::session::line::{self, Tag, glance};
 use crate::stdx::regular;
@@ -188,8 +188,10 @@ impl Part {
 
 /// Looks through logs for the lines that promise most, `enough` of them if there are so many; with what each word is worth.
 /// A log that cannot be read says nothing.
-pub(super) fn look(logs: &[PathBuf], query: &Terms, enough: usize) -> (Vec<Scanned>, Vec<f32>) {
-    let each = |at: usize| survey(&logs[at], at, query).unwrap_or_default();
+pub(super) fn look(home: &Path, logs: &[PathBuf], query: &Terms, enough: usize) -> (Vec<Scanned>, Vec<f32>) {
+    let index = Index::open(home);
+    let may = index.may(query);
+    let each = |at: usize| survey((&index, &may), &logs[at], at, query).unwrap_or_default();
     let (mut scans, parts): (Vec<Scanned>, Vec<Vec<Part>>) = together(logs.len(), each).into_iter().unzip();
     let mut parts: Vec<Part> = parts.into_iter().flatten().collect();
     let mut weights = weigh(&scans, &parts, query);
@@ -219,7 +221,7 @@ pub(super) fn look(logs: &[PathBuf], query: &Terms, enough: usize) -> (Vec<Scann
             let Part { log, from, to, .. } = parts[wave.start + at];
             let mut found = Scanned::of(query);
             // A part that cannot be read says nothing.
-            let _ = regular::open(&logs[log]).and_then(|mut file| found.look_through(&mut file, query, from, to));
+            let _ = regular::open(&logs[log]).and_then(|mut file| found.look_at(&mut file, query, from, to));
             (log, found)
         };
         for (log, found) in together(wave.len(), of) {
@@ -252,7 +254,7 @@ fn weigh(scans: &[Scanned], parts: &[Part], query: &Terms) -> Vec<f32> {
 }
 
 /// Does so many pieces of work on several threads; the results in order.
-fn together<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub(super) fn together<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS).min(count);
     if threads < 2 {
         return (0..count).map(work).collect();
@@ -276,27 +278,27 @@ fn together<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
 
 /// What is known of a log without looking through it, and the parts of it that may hold what is looked for. What the index
 /// does not know is looked through.
-fn survey(log: &Path, at: usize, query: &Terms) -> io::Result<(Scanned, Vec<Part>)> {
-    let mut file = regular::open(log)?;
-    let (mut known, mut parts) = (Scanned::of(query), Vec::new());
-    let indexed = words::read(log, &mut file, |part| {
-        known.lines += part.lines as usize;
-        known.prompts.extend(part.prompts());
-        known.rewinds.extend(part.rewinds());
-        let mut may = [0; Said::ALL.len()];
-        for said in Said::ALL.into_iter().filter(|said| said.is_wanted(query)) {
-            may[said as usize] = query.in_words(part.words[said as usize]);
-        }
+fn survey(
+    (index, may): (&Index, &[Vec<[u16; Said::ALL.len()]>]),
+    log: &Path,
+    at: usize,
+    query: &Terms,
+) -> io::Result<(Scanned, Vec<Part>)> {
+    let (mut seen, mut parts) = (Scanned::of(query), Vec::new());
+    let known = index.known(log);
+    for [file, part] in known.parts {
+        let words::Part { from, to, lines, ref prompts, ref rewinds, .. } = *index.part([file, part]);
+        seen.lines += lines as usize;
+        seen.prompts.extend(prompts);
+        seen.rewinds.extend(rewinds);
+        let mut may = may[file][part];
+        Said::ALL.into_iter().filter(|said| !said.is_wanted(query)).for_each(|said| may[said as usize] = 0);
         if may != [0; Said::ALL.len()] {
-            let (from, to, lines) = (part.from, part.to, part.lines as usize);
-            parts.push(Part { log: at, from, to, lines, may, looked: false });
+            parts.push(Part { log: at, from, to, lines: lines as usize, may, looked: false });
         }
-    });
-    if indexed.is_none() {
-        (known, parts) = (Scanned::of(query), Vec::new());
     }
-    let rest = scan_from(log, query, indexed.unwrap_or(0))?;
-    Ok((known.join(rest).settle(), parts))
+    let rest = if known.length > known.end { scan_from(log, query, known.end)? } else { Scanned::of(query) };
+    Ok((seen.join(rest).settle(), parts))
 }
 
 /// Looks through a log.
@@ -336,6 +338,24 @@ pub(super) fn rewinds(line: &[u8], tag: Tag) -> Option<Seq> {
 impl Scanned {
     fn of(query: &Terms) -> Scanned {
         Scanned { of_term: vec![0; query.terms()], ..Scanned::default() }
+    }
+
+    /// Looks through the lines of a part of which the rest is known: at those only that have what is looked for.
+    fn look_at(&mut self, file: &mut File, query: &Terms, from: u64, to: u64) -> io::Result<()> {
+        let mut bytes = Vec::with_capacity((to - from) as usize);
+        file.seek(SeekFrom::Start(from))?;
+        file.by_ref().take(to - from).read_to_end(&mut bytes)?;
+        let (mut at, mut scratch) = (0, Vec::new());
+        while let Some(hit) = query.next(&bytes, at).filter(|hit| *hit < bytes.len()) {
+            let start = bytes[at..hit].iter().rposition(|byte| *byte == b'\n').map_or(at, |end| at + end + 1);
+            let end = bytes[hit..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| hit + end);
+            let line = &bytes[start..end];
+            if let Some(seen) = glance(line) {
+                self.candidate(query, from + start as u64, line, (seen.seq, seen.tag), &mut scratch);
+            }
+            at = (end + 1).min(bytes.len());
+        }
+        Ok(())
     }
 
     /// Looks through the lines that begin between two offsets.
@@ -391,18 +411,28 @@ impl Scanned {
         scratch: &mut Vec<u8>,
     ) {
         self.rewinds.extend(rewinds(line, tag).map(|to| (seq, to)));
-        let Some(said) = Said::of(tag) else { return };
+        if Said::of(tag).is_none() {
+            return;
+        }
         if tag == Tag::Prompt {
             self.prompts.push(seq);
         }
         self.lines += 1;
+        if may {
+            self.candidate(query, offset, line, (seq, tag), scratch);
+        }
+    }
+
+    /// Takes note of a line that has words of the query.
+    fn candidate(&mut self, query: &Terms, offset: u64, line: &[u8], (seq, tag): (Seq, Tag), scratch: &mut Vec<u8>) {
+        let Some(said) = Said::of(tag) else { return };
         let wanted = match tag {
             Tag::Results => query.wants(Kind::Result),
             Tag::Projected => query.wants(Kind::Summary),
             Tag::Message => !query.wants(Kind::Reply) && !query.wants(Kind::Call) || query.wants(Kind::Prompt),
             _ => said.is_wanted(query),
         };
-        if let Some(words) = (may && wanted).then(|| query.in_line(line, scratch)).flatten() {
+        if let Some(words) = wanted.then(|| query.in_line(line, scratch)).flatten() {
             for (term, count) in self.of_term.iter_mut().enumerate() {
                 *count += usize::from(words >> term & 1);
             }

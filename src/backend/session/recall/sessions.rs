@@ -22,16 +22,13 @@ pub fn sessions(home: &Path, wanted: impl Fn(&Summary) -> bool, terms: &Terms, m
     let mut sessions = index::list(home, None)?;
     sessions.retain(wanted);
     let logs: Vec<PathBuf> = sessions.iter().map(|session| log(home, session)).collect();
-    let places = search(&logs, terms, most).places.into_iter().take(most);
+    let places = search(home, &logs, terms, most).places.into_iter().take(most);
     Ok(places.map(|place| Hit { session: sessions[place.log].clone(), place }).collect())
 }
 
-/// The logs of all sessions, the last changed first.
-///
-/// # Errors
-/// The sessions cannot be listed.
-pub fn logs(home: &Path) -> Result<Vec<PathBuf>, Error> {
-    Ok(index::list(home, None)?.iter().map(|session| log(home, session)).collect())
+/// The logs of all sessions, the last changed first; none where they cannot be listed.
+pub fn logs(home: &Path) -> Vec<PathBuf> {
+    index::list(home, None).unwrap_or_default().iter().map(|session| log(home, session)).collect()
 }
 
 fn log(home: &Path, session: &Summary) -> PathBuf {

@@ -116,10 +116,9 @@ impl Terms {
         Some(bits.sum()).filter(|bits| *bits > 0)
     }
 
-    /// Which of its words a text may hold that has these words, in small letters, a bit each.
-    pub(super) fn in_words(&self, words: &[u8]) -> u16 {
-        let holds = |term: &Term| term.parts.iter().all(|part| part.is_match(words));
-        self.terms.iter().enumerate().map(|(at, term)| u16::from(holds(term)) << at).sum()
+    /// Of each word what has to be in words of a text that holds it.
+    pub(super) fn literals(&self) -> impl Iterator<Item = &[bytes::Regex]> {
+        self.terms.iter().map(|term| term.parts.as_slice())
     }
 
     /// What each word is worth, by the number of lines it is in: the rare ones tell more.

@@ -53,17 +53,17 @@ impl Talk {
     fn find(&self, query: &str, kind: Option<Kind>) -> Vec<Place> {
         let logs = [self.session.log().to_owned()];
         let find = || {
-            let places = search(&logs, &Terms::new(query, kind).unwrap(), 20).places;
+            let places = search(self.home.path(), &logs, &Terms::new(query, kind).unwrap(), 20).places;
             // How often a word is said is guessed where parts of the log are not looked at.
             places.into_iter().map(|place| Place { score: 0.0, ..place }).collect::<Vec<_>>()
         };
-        let index = words::file(&logs[0]);
+        let index = words::folder(self.home.path());
         let with = find();
         let remember = || super::remember(self.home.path(), &logs, &|| false);
         remember();
         assert!(index.exists(), "the session is worth an index");
         assert_eq!(find(), with, "{query}: all is known");
-        std::fs::remove_file(index).unwrap();
+        std::fs::remove_dir_all(index).unwrap();
         assert_eq!(find(), with, "{query}: nothing is known");
         remember();
         with
@@ -197,7 +197,7 @@ fn facts_are_reached_with_the_words_that_are_asked_for() {
     let logs = [talk.session.log().to_owned()];
     for known in [false, true] {
         let found = |fact: &str, query: &str| {
-            let places = search(&logs, &Terms::new(query, None).unwrap(), 20).places;
+            let places = search(talk.home.path(), &logs, &Terms::new(query, None).unwrap(), 20).places;
             places.iter().take(5).any(|place| place.excerpt.contains(fact))
         };
         let lost: Vec<&str> =
@@ -206,79 +206,175 @@ fn facts_are_reached_with_the_words_that_are_asked_for() {
         remember(talk.home.path(), &logs, &|| false);
     }
 }
-#[test]
-fn an_index_is_of_its_log_or_of_no_use() {
-    let mut talk = Talk::new();
-    let log = talk.session.log().to_owned();
-    let (index, logs) = (words::file(&log), [log.clone()]);
-    let say = |talk: &mut Talk, word: &str| {
-        let seq = talk.prompt(&format!("The {word} is here. {}", "Nothing else is. ".repeat(40)));
-        talk.session.append(EntryKind::TurnStarted).unwrap();
+/// A home with two sessions, and what its index knows.
+struct Home {
+    talks: [Talk; 2],
+    logs: Vec<std::path::PathBuf>,
+}
+
+const BIRDS: [&str; 7] = ["heron", "otter", "marten", "badger", "日本語", "/mart[e]n is/", "plover"];
+
+impl Home {
+    fn new() -> Home {
+        let first = Talk::new();
+        let session = Session::create(first.home.path(), Path::new("/p"), "1", SystemTime::now);
+        let second = Talk { home: tempfile::tempdir().unwrap(), session };
+        let logs = [&first, &second].map(|talk| talk.session.log().to_owned()).to_vec();
+        Home { talks: [first, second], logs }
+    }
+
+    fn path(&self) -> &Path {
+        self.talks[0].home.path()
+    }
+
+    fn remember(&self) {
+        super::remember(self.path(), &self.logs, &|| false);
+    }
+
+    fn say(&mut self, talk: usize, word: &str) -> Seq {
+        let seq = self.talks[talk].prompt(&format!("The {word} is here. {}", "Nothing else is. ".repeat(40)));
+        self.talks[talk].session.append(EntryKind::TurnStarted).unwrap();
         seq
-    };
-    let home = talk.home.path().to_owned();
-    let remember = || super::remember(&home, &logs, &|| false);
-    let known = || words::read(&log, &mut File::open(&log).unwrap(), |_| ());
-    // Words of the first, of the last, and of the one in the middle; and none that was rewound.
-    let check = |talk: &Talk, name: &str, birds: &[&str]| {
-        for bird in ["heron", "otter", "marten", "badger", "日本語", "/mart[e]n is/", "plover"] {
+    }
+
+    /// The files of the index, with what they hold.
+    fn files(&self) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let folder = std::fs::read_dir(words::folder(self.path())).unwrap();
+        let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+    }
+
+    /// Bytes of each log that are known.
+    fn known(&self) -> Vec<u64> {
+        let index = words::Index::open(self.path());
+        self.logs.iter().map(|log| index.known(log).end).collect()
+    }
+
+    fn lengths(&self) -> Vec<u64> {
+        self.logs.iter().map(|log| std::fs::metadata(log).unwrap().len()).collect()
+    }
+
+    /// Just these birds are found.
+    fn check(&self, name: &str, birds: &[&str]) {
+        for bird in BIRDS {
             let word = bird.trim_matches('/').replace("[e]n is", "en");
-            let found = search(&logs, &Terms::new(bird, None).unwrap(), 20).places.len();
+            let found = search(self.path(), &self.logs, &Terms::new(bird, None).unwrap(), 20).places.len();
             assert_eq!(found, usize::from(birds.contains(&word.as_str())), "{name}: {bird}");
         }
-        assert!(talk.session.log().exists());
-    };
-    say(&mut talk, "heron");
-    say(&mut talk, "otter");
-    remember();
-    let first = std::fs::read(&index).unwrap();
-    let head = 16 + 24;
-    assert_eq!(known(), Some(std::fs::metadata(&log).unwrap().len()));
-    // What came later is read from the log, and becomes a part of its own.
-    say(&mut talk, "marten");
-    check(&talk, "before the rest is known", &["heron", "otter", "marten"]);
-    remember();
-    assert!(std::fs::read(&index).unwrap()[head..].starts_with(&first[head..]), "the index is appended to");
-    let gone = say(&mut talk, "badger");
-    remember();
-    talk.session.append(EntryKind::Rewind { to: gone }).unwrap();
-    say(&mut talk, "日本語");
-    remember();
-    check(&talk, "rewound", &["heron", "otter", "marten", "日本語"]);
+    }
+}
 
-    let good = std::fs::read(&index).unwrap();
+#[test]
+fn an_index_is_of_its_logs_or_of_no_use() {
+    let mut home = Home::new();
+    home.say(0, "heron");
+    home.say(1, "otter");
+    home.remember();
+    assert_eq!(home.known(), home.lengths());
+    // What came later is read from the log, until it is known, too. Small files become one.
+    home.say(0, "marten");
+    home.check("before the rest is known", &["heron", "otter", "marten"]);
+    home.remember();
+    assert_eq!((home.known(), home.files().len()), (home.lengths(), 1));
+    let gone = home.say(1, "badger");
+    home.remember();
+    home.talks[1].session.append(EntryKind::Rewind { to: gone }).unwrap();
+    home.say(1, "日本語");
+    home.remember();
+    let all = ["heron", "otter", "marten", "日本語"];
+    home.check("rewound", &all);
+
+    let (path, good) = home.files().pop().unwrap();
     let changed = |at: usize| good.iter().enumerate().map(|(i, byte)| byte ^ u8::from(i == at)).collect::<Vec<_>>();
     for (name, bytes) in [
         ("empty", Vec::new()),
         ("of another version", changed(14)),
-        ("being written", good[..good.len() - 9].to_vec()),
-        ("cut off in its first part", first[..first.len() / 2].to_vec()),
-        ("of another log", changed(head + 4 + 16)),
-        ("zeros", [&good[..first.len()], &[0; 500]].concat()),
+        ("cut off", good[..good.len() - 9].to_vec()),
+        ("of other parts", changed(16 + 40 + 8 + 32 + 60)),
+        ("zeros", vec![0; good.len()]),
     ] {
-        std::fs::write(&index, bytes).unwrap();
-        check(&talk, name, &["heron", "otter", "marten", "日本語"]);
-        remember();
-        check(&talk, name, &["heron", "otter", "marten", "日本語"]);
-        assert_eq!(known(), Some(std::fs::metadata(&log).unwrap().len()), "{name}: it is whole again");
+        std::fs::write(&path, bytes).unwrap();
+        home.check(name, &all);
+        home.remember();
+        home.check(name, &all);
+        assert_eq!((home.known(), home.files().len()), (home.lengths(), 1), "{name}: it is whole again");
     }
+    // The places of words are damaged: what they say does not matter, and nothing panics.
+    let (path, good) = home.files().pop().unwrap();
+    for byte in [0x00, 0x7F, 0x80, 0xFF] {
+        let places = good.len() - 200;
+        std::fs::write(&path, [&good[..places], &vec![byte; 200]].concat()).unwrap();
+        search(home.path(), &home.logs, &Terms::new("heron otter /[a-z]/", None).unwrap(), 20);
+    }
+    std::fs::remove_file(path).unwrap();
     // Another one is at it.
-    std::fs::write(&index, &first).unwrap();
-    let held = File::open(home.join("cocode/words.lock")).unwrap();
+    let held = File::open(home.path().join("cocode/words.lock")).unwrap();
     held.lock().unwrap();
-    remember();
-    assert_eq!(std::fs::read(&index).unwrap(), first);
+    home.remember();
+    assert_eq!(home.known(), [0, 0]);
     drop(held);
-    super::remember(&home, &logs, &|| true);
-    assert_eq!(std::fs::read(&index).unwrap(), first, "told to stop");
-    // The log was put back to what it was before.
-    remember();
-    let text = std::fs::read(&log).unwrap();
+    super::remember(home.path(), &home.logs, &|| true);
+    assert_eq!(home.known(), [0, 0], "told to stop");
+    home.remember();
+    assert_eq!(home.known(), home.lengths());
+}
+
+#[test]
+fn an_index_forgets_what_is_gone() {
+    let mut home = Home::new();
+    for (talk, bird) in [(0, "heron"), (0, "otter"), (0, "marten"), (1, "badger")] {
+        home.say(talk, bird);
+    }
+    home.remember();
+    let holds = |home: &Home, word: &str| {
+        home.files().iter().any(|(_, bytes)| bytes.windows(word.len()).any(|window| window == word.as_bytes()))
+    };
+    assert!(holds(&home, "badger"));
+    // The log was put back to what it was before, or was changed before its end.
+    let text = std::fs::read(&home.logs[0]).unwrap();
     let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
-    std::fs::write(&log, lines[..3].concat()).unwrap();
-    check(&talk, "cut", &["heron"]);
-    std::fs::write(&log, [&lines[..3].concat()[..], &lines[5..].concat()].concat()).unwrap();
-    check(&talk, "changed in the middle", &["heron", "marten", "日本語"]);
+    std::fs::write(&home.logs[0], lines[..3].concat()).unwrap();
+    home.check("cut", &["heron", "badger"]);
+    std::fs::write(&home.logs[0], [&lines[..3].concat()[..], &lines[5..].concat()].concat()).unwrap();
+    home.check("changed in the middle", &["heron", "marten", "badger"]);
+    home.remember();
+    home.check("known again", &["heron", "marten", "badger"]);
+    assert!(!holds(&home, "otter"));
+    // A session was deleted.
+    std::fs::remove_file(&home.logs[1]).unwrap();
+    home.check("gone", &["heron", "marten"]);
+    home.remember();
+    home.check("gone and forgotten", &["heron", "marten"]);
+    assert!(holds(&home, "heron") && !holds(&home, "badger"));
+}
+
+#[test]
+fn many_sessions_make_few_files() {
+    let mut home = Home::new();
+    let mut rng = fastrand::Rng::with_seed(3);
+    for turn in 0..150 {
+        let text: String = (0..60).map(|_| format!("w{} ", rng.u32(0..300))).collect();
+        home.talks[turn % 2].prompt(&text);
+        if turn % 5 == 0 {
+            home.remember();
+        }
+    }
+    home.say(1, "heron");
+    home.remember();
+    assert_eq!(home.known(), home.lengths());
+    let (files, bytes) = (home.files().len(), home.lengths().iter().sum::<u64>());
+    assert!(files <= 2 + bytes as usize / (8 << 10), "{files} files for {bytes} bytes");
+    // Each word is found where it is without an index.
+    let find = |word: &str| {
+        let found = search(home.path(), &home.logs, &Terms::new(word, None).unwrap(), 2_000).places;
+        found.into_iter().map(|place| (place.log, place.seq)).collect::<std::collections::BTreeSet<_>>()
+    };
+    let words = ["w7", "w29", "w299", "99", "heron", "absent"];
+    let with = words.map(find);
+    std::fs::remove_dir_all(words::folder(home.path())).unwrap();
+    assert_eq!(words.map(find), with);
+    assert!(with[0].len() > 20 && with[5].is_empty());
 }
 
 #[test]

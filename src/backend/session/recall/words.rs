@@ -1,135 +1,149 @@
-//! `transcript.words`: which words each part of a log has, so that a search reads only the parts that may have what is
-//! looked for.
+//! `<home>/cocode/words/`: which words each part of the logs has, so that a search reads only the parts that may have what
+//! is looked for.
 //!
-//! A cache, made beside a search and never at the start. It counts only for a log that still has, where the last part ends,
-//! the bytes that stood there; what came after that part is read from the log. Deleting it does no harm.
+//! A cache, made beside a search and never at the start; deleting it does no harm. A few files, each with the words of
+//! several logs, since most logs have the same words. What a log has behind the last part that is known is read from the
+//! log. A part counts only for a log that has, where its last one ends, the bytes that stood there. A file that has parts of
+//! a log which is gone or was rewritten is made again without them.
 
-use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
-use std::hash::{BuildHasherDefault, Hasher};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+mod gather;
+mod segment;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::scan::Said;
-use crate::session::entry::Seq;
-use crate::session::line::glance;
+use self::gather::Gathered;
+pub(super) use self::segment::Part;
+use self::segment::{Segment, Stat};
+use super::scan::{Said, together};
+use super::terms::Terms;
+use crate::stdx::fs::{private_dir, replace_private};
 use crate::stdx::{hash, regular};
-
-/// Begins the file; another version is built again.
-const MAGIC: &[u8; 16] = b"cocode words 01\n";
-
-/// Bytes before the first part: that, the end of the last part in the log and in the index, and its check, so that few bytes
-/// tell whether anything is to be done.
-const HEAD: u64 = MAGIC.len() as u64 + 24;
 
 /// Bytes of log in one part, at least: smaller ones are told apart better, and say the same words again more often.
 const PART: usize = if cfg!(test) { 1 << 10 } else { 64 << 10 };
 
-/// Bytes of log that the index does not know from which on it is worth a new part.
-const WORTH: u64 = if cfg!(test) { 1 << 9 } else { 16 << 10 };
+/// Bytes of logs that the index does not know from which on it is brought up to date: so many are looked through in a
+/// millisecond or two.
+const WORTH: u64 = if cfg!(test) { 1 << 9 } else { 1 << 20 };
+
+/// Bytes of logs in one file, at most: more take more memory to gather, and fewer say the same words in more files.
+const FILE: u64 = if cfg!(test) { 16 << 10 } else { 32 << 20 };
 
 /// Bytes before the end of a part that tell whether the log is still the same.
 const CHECKED: u64 = 256;
 
-/// The index of a log.
-pub(super) fn file(log: &Path) -> PathBuf {
-    log.with_extension("words")
+/// The folder of the index.
+pub(super) fn folder(home: &Path) -> PathBuf {
+    home.join("cocode").join("words")
 }
 
-/// What is known of one part of a log.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    check: u64,
-    /// Lines that say something.
-    pub(super) lines: u32,
-    prompts: &'a [u8],
-    rewinds: &'a [u8],
-    /// By who said them, each word once, in small letters.
-    pub(super) words: [&'a [u8]; Said::ALL.len()],
+/// The index of a home, open.
+pub(super) struct Index {
+    home: PathBuf,
+    segments: Vec<Segment>,
+    /// Files that are of no use.
+    broken: Vec<PathBuf>,
+    /// Where the parts of each log are: the file, the log in it, and the part.
+    of: HashMap<String, Vec<[usize; 3]>>,
 }
 
-impl<'a> Part<'a> {
-    fn parse(mut body: &'a [u8]) -> Option<Part<'a>> {
-        let (from, to, check) = (u64_of(&mut body)?, u64_of(&mut body)?, u64_of(&mut body)?);
-        let lines = u32_of(&mut body)?;
-        let (prompts, rewinds) = (slice_of(&mut body)?, slice_of(&mut body)?);
-        let mut words = [&body[..0]; Said::ALL.len()];
-        for words in &mut words {
-            *words = slice_of(&mut body)?;
+/// What is known of a log.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// In order: the file and the part in it.
+    pub(super) parts: Vec<[usize; 2]>,
+    /// Where they end.
+    pub(super) end: u64,
+    /// Size of the log.
+    pub(super) length: u64,
+}
+
+impl Index {
+    pub(super) fn open(home: &Path) -> Index {
+        let (segments, broken) = segment::all(&folder(home));
+        let mut of: HashMap<String, Vec<[usize; 3]>> = HashMap::new();
+        for (file, segment) in segments.iter().enumerate() {
+            for (log, covered) in segment.table.logs.iter().enumerate() {
+                let parts = covered.parts.clone().map(|part| [file, log, part]);
+                of.entry(covered.log.clone()).or_default().extend(parts);
+            }
         }
-        (from < to).then_some(Part { from, to, check, lines, prompts, rewinds, words })
+        Index { home: home.to_owned(), segments, broken, of }
     }
 
-    pub(super) fn prompts(self) -> impl Iterator<Item = Seq> + 'a {
-        numbers(self.prompts)
+    fn name<'a>(&self, log: &'a Path) -> Option<&'a str> {
+        log.strip_prefix(&self.home).ok()?.to_str()
     }
 
-    /// Each rewind, with the entry that it went back to.
-    pub(super) fn rewinds(self) -> impl Iterator<Item = (Seq, Seq)> + 'a {
-        numbers(self.rewinds).step_by(2).zip(numbers(self.rewinds).skip(1).step_by(2))
+    pub(super) fn part(&self, [file, part]: [usize; 2]) -> &Part {
+        &self.segments[file].table.parts[part]
     }
-}
 
-fn u64_of(bytes: &mut &[u8]) -> Option<u64> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u64::from_le_bytes(*number))
-}
-
-fn u32_of(bytes: &mut &[u8]) -> Option<u32> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(u32::from_le_bytes(*number))
-}
-
-fn slice_of<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = u32_of(bytes)? as usize;
-    let (slice, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(slice)
-}
-
-fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
-    bytes.chunks_exact(8).filter_map(|mut number| u64_of(&mut number))
-}
-
-/// Shows all parts of a log that are known, in order, and tells where they end. None: the index is missing, or not this log's,
-/// and what was shown does not count.
-pub(super) fn read(log: &Path, source: &mut File, mut show: impl FnMut(Part<'_>)) -> Option<u64> {
-    let mut file = BufReader::with_capacity(1 << 16, regular::open(&file(log)).ok()?);
-    parts(&mut file, source, &mut show).map(|known| known.log)
-}
-
-/// How far an index goes, in the log and in itself.
-struct Known {
-    log: u64,
-    index: u64,
-}
-
-fn parts(file: &mut impl Read, source: &mut File, show: &mut impl FnMut(Part<'_>)) -> Option<Known> {
-    let mut head = [0; HEAD as usize];
-    file.read_exact(&mut head).ok().filter(|()| head.starts_with(MAGIC))?;
-    let mut known = Known { log: 0, index: HEAD };
-    let (mut body, mut length, mut last) = (Vec::new(), [0; 4], None);
-    while file.read_exact(&mut length).is_ok() {
-        let size = u32::from_le_bytes(length) as usize;
-        body.clear();
-        // Of a part that is not whole nothing counts: it is being written, or was cut off.
-        if file.take(size as u64).read_to_end(&mut body).ok()? < size || file.read_exact(&mut length).is_err() {
-            break;
+    /// What is known of a log as it is now.
+    pub(super) fn known(&self, log: &Path) -> Known {
+        let Ok(stat) = std::fs::metadata(log).map(|meta| Stat::of(&meta)) else { return Known::default() };
+        let nothing = Known { length: stat.length, ..Known::default() };
+        let Some(all) = self.name(log).and_then(|name| self.of.get(name)) else { return nothing };
+        let bounds = |[file, _, part]: [usize; 3]| {
+            let part = self.part([file, part]);
+            (part.from, part.to)
+        };
+        let mut all = all.clone();
+        // Of two that begin at one place, as after an end in the middle of an update, the longer.
+        all.sort_by_key(|at| (bounds(*at).0, u64::MAX - bounds(*at).1));
+        let mut known = Known { length: stat.length, ..Known::default() };
+        let mut last = None;
+        for at in all {
+            let (from, to) = bounds(at);
+            if from == known.end && to > from {
+                known.parts.push([at[0], at[2]]);
+                (known.end, last) = (to, Some(at));
+            }
         }
-        let Some(part) = Part::parse(&body).filter(|part| part.from == known.log) else { break };
-        if u32::from_le_bytes(length) as usize != size {
-            break;
-        }
-        show(part);
-        known = Known { log: part.to, index: known.index + 8 + size as u64 };
-        last = Some(part.check);
+        let Some([file, covered, part]) = last else { return nothing };
+        let same = self.segments[file].table.logs[covered].stat == stat
+            || regular::open(log).and_then(|mut log| check_of(&mut log, known.end)).ok()
+                == Some(self.part([file, part]).check);
+        if same { known } else { nothing }
     }
-    let same = last.is_none_or(|check| check_of(source, known.log).ok() == Some(check));
-    same.then_some(known)
+
+    /// Which words of a query each part of each file may have, by who said them, a bit each.
+    pub(super) fn may(&self, query: &Terms) -> Vec<Vec<[u16; Said::ALL.len()]>> {
+        let of = |file: usize| {
+            let segment = &self.segments[file];
+            // What cannot be read may hold anything.
+            segment.may(query).unwrap_or_else(|_| vec![[u16::MAX; Said::ALL.len()]; segment.table.parts.len()])
+        };
+        together(self.segments.len(), of)
+    }
+
+    /// Files that are made again, with so many new bytes: those that hold what is not so any more, and small ones, so that
+    /// there are few.
+    fn to_fold(&self, new: u64) -> Vec<usize> {
+        let mut in_use: HashSet<[usize; 2]> = HashSet::new();
+        for name in self.of.keys() {
+            in_use.extend(self.known(&self.home.join(name)).parts);
+        }
+        let whole = |file: usize| (0..self.segments[file].table.parts.len()).all(|part| in_use.contains(&[file, part]));
+        let (mut good, mut fold): (Vec<usize>, Vec<usize>) = (0..self.segments.len()).partition(|file| whole(*file));
+        if new < WORTH && fold.is_empty() {
+            return fold;
+        }
+        let mut sum = new + fold.iter().map(|file| self.segments[*file].bytes()).sum::<u64>();
+        good.sort_by_key(|file| self.segments[*file].bytes());
+        for file in good {
+            let bytes = self.segments[file].bytes();
+            if bytes > 4 * sum || sum + bytes > FILE {
+                break;
+            }
+            sum += bytes;
+            fold.push(file);
+        }
+        fold
+    }
 }
 
 /// What a log holds before an offset, as a number.
@@ -141,171 +155,77 @@ fn check_of(log: &mut File, to: u64) -> io::Result<u64> {
     Ok(hash::short(&[&bytes]))
 }
 
-/// Whether the index knows all of a log of so many bytes, nearly.
-fn is_known(index: &mut File, source: &mut File, length: u64) -> Option<bool> {
-    let mut head = [0; HEAD as usize];
-    index.read_exact(&mut head).ok()?;
-    let mut ends = head.strip_prefix(MAGIC)?;
-    let (end, own, check) = (u64_of(&mut ends)?, u64_of(&mut ends)?, u64_of(&mut ends)?);
-    let whole = index.metadata().ok()?.len() == own;
-    Some(whole && end + WORTH > length && check_of(source, end).ok()? == check)
-}
-
-/// Brings the index of a log up to date; ends early when told to. One at a time.
-///
-/// # Errors
-/// What the file system says.
-pub(super) fn update(log: &Path, stop: &dyn Fn() -> bool) -> io::Result<()> {
-    let mut source = regular::open(log)?;
-    let length = source.metadata()?.len();
-    if length < WORTH {
-        return Ok(());
-    }
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut index = options.open(file(log))?;
-    if is_known(&mut index, &mut source, length) == Some(true) {
-        return Ok(());
-    }
-    index.rewind()?;
-    let known = parts(&mut BufReader::new(&index), &mut source, &mut |_| ());
-    let known = known.unwrap_or(Known { log: 0, index: 0 });
-    index.set_len(known.index)?;
-    index.rewind()?;
-    index.write_all(&[&MAGIC[..], &[0; 24]].concat())?;
-    index.seek(SeekFrom::End(0))?;
-    let mut lines = BufReader::with_capacity(1 << 18, regular::open(log)?);
-    lines.seek(SeekFrom::Start(known.log))?;
-    let (mut next, mut line) = (Next { from: known.log, to: known.log, ..Next::default() }, Vec::new());
-    while !stop() {
-        line.clear();
-        let read = lines.read_until(b'\n', &mut line)?;
-        // The last line may be on its way.
-        let ends = line.last() != Some(&b'\n');
-        if !ends {
-            next.line(&line);
-            next.to += read as u64;
-        }
-        if next.to - next.from >= PART as u64 || ends && next.to > next.from {
-            let check = check_of(&mut source, next.to)?;
-            index.write_all(&next.take(check))?;
-        }
-        if ends {
-            break;
-        }
-    }
-    let (check, own) = (check_of(&mut source, next.from)?, index.stream_position()?);
-    index.seek(SeekFrom::Start(MAGIC.len() as u64))?;
-    index.write_all([next.from.to_le_bytes(), own.to_le_bytes(), check.to_le_bytes()].as_flattened())
-}
-
-/// The part that is being read.
-#[derive(Default)]
-struct Next {
-    from: u64,
-    to: u64,
-    lines: u32,
-    prompts: Vec<u8>,
-    rewinds: Vec<u8>,
-    words: [Words; Said::ALL.len()],
-}
-
-impl Next {
-    fn line(&mut self, line: &[u8]) {
-        let line = line.trim_ascii_end();
-        let Some(seen) = glance(line) else { return };
-        if seen.tag == crate::session::line::Tag::Prompt {
-            self.prompts.extend(seen.seq.to_le_bytes());
-        }
-        if let Some(to) = super::scan::rewinds(line, seen.tag) {
-            self.rewinds.extend([seen.seq.to_le_bytes(), to.to_le_bytes()].as_flattened());
-        }
-        if let Some(said) = Said::of(seen.tag) {
-            self.lines += 1;
-            // The envelope is of another make in each line, and nobody said it.
-            let kind = line.windows(8).take(256).position(|bytes| bytes == b"\"kind\":\"").unwrap_or(0);
-            self.words[said as usize].add(&line[kind..]);
-        }
-    }
-
-    /// The part as it is written, and room for the next one.
-    fn take(&mut self, check: u64) -> Vec<u8> {
-        let mut body = Vec::new();
-        body.extend([self.from.to_le_bytes(), self.to.to_le_bytes(), check.to_le_bytes()].as_flattened());
-        body.extend(self.lines.to_le_bytes());
-        let words = self.words.iter().map(|words| &words.text);
-        for bytes in [&self.prompts, &self.rewinds].into_iter().chain(words) {
-            body.extend((bytes.len() as u32).to_le_bytes());
-            body.extend(bytes);
-        }
-        let size = (body.len() as u32).to_le_bytes();
-        self.words.iter_mut().for_each(Words::clear);
-        self.prompts.clear();
-        self.rewinds.clear();
-        (self.from, self.lines) = (self.to, 0);
-        [&size[..], &body, &size].concat()
-    }
-}
-
-/// Words, each once.
-#[derive(Default)]
-struct Words {
-    text: Vec<u8>,
-    seen: HashSet<u64, BuildHasherDefault<AsIs>>,
-}
-
-impl Words {
-    /// Adds the words of a line of JSON. An escape is between two words.
-    fn add(&mut self, line: &[u8]) {
-        let mut at = 0;
-        while at < line.len() {
-            match line[at] {
-                b'\\' => at += if line.get(at + 1) == Some(&b'u') { 6 } else { 2 },
-                byte if is_word(byte) => {
-                    let start = at;
-                    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-                    while at < line.len() && is_word(line[at]) {
-                        hash = (hash ^ u64::from(line[at].to_ascii_lowercase())).wrapping_mul(0x0100_0000_01B3);
-                        at += 1;
-                    }
-                    // Spread over the high bits, which a table looks at, too.
-                    if self.seen.insert(hash ^ (hash >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)) {
-                        self.text.extend(line[start..at].iter().map(u8::to_ascii_lowercase));
-                        self.text.push(b'\n');
-                    }
-                }
-                _ => at += 1,
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.text.clear();
-        self.seen.clear();
-    }
-}
-
 /// What words are made of here: nothing that JSON escapes.
 pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Hashes that are hashes already.
-#[derive(Default)]
-struct AsIs(u64);
-
-impl Hasher for AsIs {
-    fn finish(&self) -> u64 {
-        self.0
+/// Brings the index up to date for these logs; ends early when told to. One at a time.
+///
+/// # Errors
+/// What the file system says of the index.
+pub(super) fn update(home: &Path, logs: &[PathBuf], stop: &dyn Fn() -> bool) -> io::Result<()> {
+    let index = Index::open(home);
+    // What is to be read, by log.
+    let mut ranges: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut new = 0;
+    for log in logs {
+        let Some(name) = index.name(log) else { continue };
+        let Known { end, length, .. } = index.known(log);
+        if length > end && ranges.insert(name, vec![(end, length)]).is_none() {
+            new += length - end;
+        }
     }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = hash::short(&[bytes]);
+    let fold = index.to_fold(new);
+    if new < WORTH && fold.is_empty() && index.broken.is_empty() {
+        return Ok(());
     }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
+    for name in index.of.keys() {
+        let known = index.known(&index.home.join(name));
+        let again = known.parts.iter().filter(|[file, _]| fold.contains(file)).map(|at| index.part(*at));
+        let again: Vec<(u64, u64)> = again.map(|part| (part.from, part.to)).collect();
+        if !again.is_empty() {
+            ranges.entry(name).or_default().extend(again);
+        }
     }
+    let mut gathered = Gathered::default();
+    for (name, mut ranges) in ranges {
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, one| {
+            let joins = one.1 == next.0;
+            one.1 = if joins { next.1 } else { one.1 };
+            joins
+        });
+        for (mut from, to) in ranges {
+            while from < to {
+                // A log that cannot be read is not known.
+                let Ok(end) = gathered.read((name, &home.join(name)), (from, to, FILE), stop) else { break };
+                if stop() {
+                    return Ok(());
+                }
+                if gathered.bytes() >= FILE {
+                    write(&index, std::mem::take(&mut gathered).encode())?;
+                }
+                if end == from {
+                    break;
+                }
+                from = end;
+            }
+        }
+    }
+    if !gathered.is_empty() {
+        write(&index, gathered.encode())?;
+    }
+    let gone = fold.iter().map(|file| &index.segments[*file].path).chain(&index.broken);
+    gone.for_each(|path| _ = std::fs::remove_file(path));
+    Ok(())
+}
+
+/// Writes a file of the index under a name of its own.
+fn write(index: &Index, bytes: Vec<u8>) -> io::Result<()> {
+    let folder = folder(&index.home);
+    private_dir(&folder)?;
+    let names = (0u32..).map(|number| folder.join(format!("{number:06}.words")));
+    let free = |path: &PathBuf| !path.exists();
+    names.filter(free).take(1).try_for_each(|path| replace_private(&path, &bytes))
 }
