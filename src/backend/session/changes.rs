@@ -91,9 +91,17 @@ pub(super) struct Changes {
     running: Vec<(String, Seq)>,
     /// What a change under way leaves beside its file when the program is killed.
     temporaries: Vec<Temporary>,
+    /// Folders that were made for a file.
+    #[serde(default)]
+    made: HashSet<PathBuf>,
 }
 
 impl Changes {
+    /// Whether the folder did not exist before a file in it was written.
+    pub(super) fn made(&self, folder: &Path) -> bool {
+        self.made.contains(folder)
+    }
+
     pub(super) fn apply(&mut self, seq: Seq, kind: &EntryKind) {
         match kind {
             EntryKind::TurnStarted => {
@@ -104,7 +112,8 @@ impl Changes {
                 self.running.clear();
             }
             EntryKind::TurnEnded { .. } => self.temporaries.clear(),
-            EntryKind::FileBefore { path, blob, mode } => {
+            EntryKind::FileBefore { path, blob, mode, folders } => {
+                self.made.extend(path.ancestors().skip(1).take(*folders).map(Path::to_owned));
                 let before = Version::of(blob.clone(), *mode);
                 self.push(Item::File(Change::new(path.clone(), before, Vec::new(), false)));
             }

@@ -76,6 +76,9 @@ pub enum EntryKind {
         blob: Option<BlobId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
+        /// How many of the folders above it did not exist either.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        folders: usize,
     },
     /// A file's content after a change of ours, written before the change is made: whether it was, the file tells.
     /// No `blob` if it is removed.
@@ -468,4 +471,8 @@ impl Boundary {
         let notes = self.attachments.iter().filter(note).map(|note| note.attached());
         self.summary.iter().map(|summary| summary.text()).chain(notes).collect::<Vec<_>>().join("\n\n")
     }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }

@@ -139,7 +139,9 @@ impl Files {
         if self.changes.latest(&path).is_some_and(|change| change.explains(blob.as_ref())) {
             return Ok(None);
         }
-        Ok(Some(EntryKind::FileBefore { path, blob, mode }))
+        let missing = |folder: &&Path| fs::symlink_metadata(folder).is_err_and(|error| is_absent(&error));
+        let folders = path.ancestors().skip(1).take_while(missing).count();
+        Ok(Some(EntryKind::FileBefore { path, blob, mode, folders }))
     }
 
     /// The entry for what hooks made of a file that a tool changed, if they did; the new content is saved.
@@ -187,7 +189,8 @@ impl Files {
     /// Removes the temporary files of changes that were under way when the program was killed. One that holds what
     /// somebody else saved at that moment stays, and is named.
     pub(super) fn remove_leftovers(&self) -> Vec<String> {
-        let left = self.changes.temporaries().iter().filter(|temporary| !self.remove_leftover(temporary));
+        let removed = |temporary: &Temporary| self.remove_leftover(temporary) && self.remove_folders(&temporary.path);
+        let left = self.changes.temporaries().iter().filter(|temporary| !removed(temporary));
         let told = |temporary: &Temporary| {
             format!(
                 "{} contains what someone saved while cocode was being killed; it was left there",
@@ -195,6 +198,14 @@ impl Files {
             )
         };
         left.map(told).collect()
+    }
+
+    /// Removes the folders that were made for a file that is gone, as far as nothing else is in them. Always true.
+    pub(super) fn remove_folders(&self, file: &Path) -> bool {
+        let made = file.ancestors().skip(1).take_while(|folder| self.changes.made(folder));
+        let removed = |folder: &Path| links::still(folder).and_then(|()| fs::remove_dir(folder)).is_ok();
+        made.take_while(|folder| removed(folder)).count();
+        true
     }
 
     /// False: it is not ours.

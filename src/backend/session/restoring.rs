@@ -63,6 +63,9 @@ impl Files {
                 done[*at] = Err(error.into());
             }
         }
+        for at in order.iter().rev().filter(|at| done[**at].is_ok() && ready[**at].file.to == Version::Absent) {
+            self.remove_folders(&ready[*at].file.path);
+        }
         let restored = order.iter().filter(|at| done[**at].is_ok()).map(|at| &ready[*at].file);
         // Without it a file is read where its stamp would have told as much.
         let _ = recorded::note_restored(&self.store, restored);

@@ -130,7 +130,7 @@ fn entry(session: &Session, kind: u8, a: u64, b: u64) -> EntryKind {
         18 => message(Message::reminder("reminder")),
         19 => message(Message::notice("notice")),
         20 => EntryKind::ModelChanged { model: format!("m{}", a % 2), borrowed: false },
-        21 => EntryKind::FileBefore { path: file(a), blob: None, mode: None },
+        21 => EntryKind::FileBefore { path: file(a), blob: None, mode: None, folders: b as usize % 2 },
         22 => EntryKind::FileAfter { path: file(a), blob: Some(BlobId(b.to_string())), mode: None, temporary: None },
         23 => EntryKind::FilesSettled { paths: vec![file(a)] },
         24 => {

@@ -510,6 +510,28 @@ mod tests {
         }
     }
 
+    /// The folders that a new file brought go with it, and come again with it; one that somebody uses by then stays.
+    #[test]
+    fn folders_that_were_made_for_a_file_go_with_it() {
+        let mut it = Fixture::new(&[]);
+        fs::create_dir(it.path("own")).unwrap();
+        it.turn();
+        for name in ["x/y/one", "x/two", "own/deep/three", "own/four"] {
+            it.session.before_change(&it.path(name)).unwrap();
+            fs::create_dir_all(it.path(name).parent().unwrap()).unwrap();
+            it.will_change(name, "new").write(b"new", Expected::Absent, None).unwrap();
+            it.session.settled(&it.path(name)).unwrap();
+        }
+        let there = |it: &Fixture| ["x/y", "x", "own/deep", "own"].map(|name| it.path(name).exists());
+        it.session.undo().unwrap();
+        assert_eq!(there(&it), [false, false, false, true]);
+        it.session.redo().unwrap();
+        assert_eq!(there(&it), [true; 4]);
+        fs::write(it.path("x/mine"), "mine").unwrap();
+        it.session.undo().unwrap();
+        assert_eq!(there(&it), [false, true, false, true]);
+    }
+
     #[test]
     fn undo_goes_back_turn_by_turn_and_redo_forth() {
         let mut it = Fixture::new(&[("a", "a0"), ("c", "c0")]);

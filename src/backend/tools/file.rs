@@ -188,7 +188,7 @@ impl Change {
         }
         let store = context.store.clone();
         let prepared = tokio::task::spawn_blocking(move || self.prepare(&store, target)).await;
-        let (change, replacement, blob) = match prepared {
+        let (change, replacement, blob, made) = match prepared {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(refusal)) => return Output::error(refusal),
             Err(error) => return Output::error(format!("The tool failed: {error}.")),
@@ -199,7 +199,14 @@ impl Change {
             return Output::error(format!("Not done because it could not be undone: {error}."));
         }
         let path = replacement.path().to_owned();
-        let (output, settled) = match tokio::task::spawn_blocking(move || change.write(&replacement)).await {
+        let write = move || {
+            let done = change.write(&replacement);
+            if done.0.outcome == super::Outcome::Ok {
+                made.keep();
+            }
+            done
+        };
+        let (output, settled) = match tokio::task::spawn_blocking(write).await {
             Ok(done) => done,
             Err(error) => return Output::error(format!("The tool failed: {error}.")),
         };
@@ -210,15 +217,15 @@ impl Change {
         output
     }
 
-    fn prepare(self, store: &Store, target: PathBuf) -> Result<(Change, Replacement, BlobId), String> {
+    fn prepare(self, store: &Store, target: PathBuf) -> Result<(Change, Replacement, BlobId, Made), String> {
         let cannot = |error: std::io::Error| format!("Cannot write {}: {error}.", self.path.display());
         links::still(&target).map_err(cannot)?;
         let folder = target.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(folder).map_err(cannot)?;
+        let made = Made::folder(folder).map_err(cannot)?;
         let replacement = Replacement::at(target).map_err(cannot)?;
         let blob = store.keep_blob(&self.after);
         let blob = blob.map_err(|error| format!("Not done because it could not be undone: {error}."))?;
-        Ok((self, replacement, blob))
+        Ok((self, replacement, blob, made))
     }
 
     /// Also whether no half of it can stand in the file.
@@ -235,6 +242,33 @@ impl Change {
         let diff = self.diff();
         let seen = Effect::Seen { path: self.path, sha256: sha256_hex(&self.after) };
         (Output { display: Some(Display::Diff(diff)), effects: vec![seen], ..Output::ok(self.told) }, true)
+    }
+}
+
+/// Folders that were made for a file: they go again unless it is written.
+struct Made(Vec<PathBuf>);
+
+impl Made {
+    fn folder(folder: &Path) -> std::io::Result<Made> {
+        let missing =
+            |folder: &&Path| folder.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+        // What was made before an error goes, too.
+        let made = Made(folder.ancestors().take_while(missing).map(Path::to_owned).collect());
+        std::fs::create_dir_all(folder)?;
+        Ok(made)
+    }
+
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // Not one in which somebody put something meanwhile.
+        for folder in &self.0 {
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 }
 

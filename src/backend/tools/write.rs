@@ -82,6 +82,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_write_that_fails_leaves_no_folders() {
+        let mut fixture = Fixture::new();
+        let long = format!("a/b/{}", "c".repeat(256));
+        assert!(fixture.error(&Write, json!({"file_path": long, "content": "one"})).await.contains("Cannot write"));
+        assert!(!fixture.root.join("a").exists());
+        // What was there stays.
+        fixture.file("a/x", "");
+        fixture.error(&Write, json!({"file_path": long, "content": "one"})).await;
+        assert!(fixture.root.join("a").exists() && !fixture.root.join("a/b").exists());
+    }
+
+    #[tokio::test]
     async fn an_existing_file_must_be_known() {
         let mut fixture = Fixture::new();
         fixture.file("a", "old\n");
