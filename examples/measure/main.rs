@@ -316,19 +316,21 @@ fn headless(plan: &Plan, server: &Server, table: &mut Table) -> std::io::Result<
     table.add("one-shot headless answer, s", median(times), 0.025);
     table.add("one-shot headless answer, CPU s", cpu, 0.015);
     let rounds = if plan.smoke { 5 } else { 50 };
-    let (mut times, mut memory) = (Vec::new(), Vec::new());
+    let (mut times, mut memory, mut own) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.repeats() {
         let (seconds, most) = one_shot(plan, server, &format!("BENCH:tools:{rounds}:H2"))?;
         times.push(seconds);
-        memory.push(most);
+        memory.push(most.all);
+        own.push(most.own);
     }
     table.add("50 tool rounds headless, s", median(times), 0.25);
     table.add("50 tool rounds headless, max MiB", median(memory), 25.0);
+    table.add("50 tool rounds headless, of these not pages of programs, max MiB", median(own), 8.0);
     Ok(())
 }
 
 /// Runs one prompt to its end; returns seconds and the most MiB that were seen.
-fn one_shot(plan: &Plan, server: &Server, prompt: &str) -> std::io::Result<(f64, f64)> {
+fn one_shot(plan: &Plan, server: &Server, prompt: &str) -> std::io::Result<(f64, process::Resident)> {
     let home = tempfile::tempdir()?;
     let (program, argument) = plan.command();
     let start = Instant::now();
@@ -342,12 +344,12 @@ fn one_shot(plan: &Plan, server: &Server, prompt: &str) -> std::io::Result<(f64,
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()?;
-    let mut memory = 0.0_f64;
+    let mut memory = process::Resident::default();
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        memory = memory.max(process::rss(child.id()));
+        memory = memory.most(process::resident(child.id()));
         std::thread::sleep(Duration::from_millis(1));
     };
     if !status.success() {

@@ -69,13 +69,34 @@ pub(crate) fn pss(root: u32) -> f64 {
     tree(root).into_iter().map(|pid| kib(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum::<f64>() / 1024.0
 }
 
-/// Resident set size of the tree in MiB. A child between its birth and its `exec` runs in the memory of its parent:
-/// that is counted once.
-pub(crate) fn rss(root: u32) -> f64 {
+/// What of a tree is in memory, in MiB.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Resident {
+    /// Its resident set size. Most of it are pages of programs that lie in the page cache anyway: the kernel maps those
+    /// around each one that is used, how many depends on its version.
+    pub(crate) all: f64,
+    /// What is nobody else's: the heap, stacks, and data that was changed.
+    pub(crate) own: f64,
+}
+
+impl Resident {
+    pub(crate) fn most(self, other: Resident) -> Resident {
+        Resident { all: self.all.max(other.all), own: self.own.max(other.own) }
+    }
+}
+
+/// A child between its birth and its `exec` runs in the memory of its parent: that is counted once.
+pub(crate) fn resident(root: u32) -> Resident {
     let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     let own = program(root);
-    let counted = tree(root).into_iter().filter(|pid| *pid == root || program(*pid) != own);
-    counted.map(|pid| kib(&format!("/proc/{pid}/status"), "VmRSS:")).sum::<f64>() / 1024.0
+    let counted = tree(root).into_iter().filter(|pid| *pid == root || program(*pid) != own).collect::<Vec<_>>();
+    let sum = |name| counted.iter().map(|pid| kib(&format!("/proc/{pid}/status"), name)).sum::<f64>() / 1024.0;
+    Resident { all: sum("VmRSS:"), own: sum("RssAnon:") }
+}
+
+/// Resident set size of the tree in MiB.
+pub(crate) fn rss(root: u32) -> f64 {
+    resident(root).all
 }
 
 /// The most MiB that the process itself has held.
