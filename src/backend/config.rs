@@ -30,8 +30,9 @@ pub use layer::{Problem, Source};
 pub use settings::Config;
 
 use crate::hooks::{self, Origin, Switch};
-use crate::permission::{self, Behavior, Trust, Use};
+use crate::permission::{self, Behavior, GitHooks, Trust, Use};
 use crate::protocol::report::{Given, Setting};
+use crate::stdx::git::{User, Variables};
 use crate::stdx::sealed::Sealed;
 use layer::{Known, Layer, adds_up, dollars, leaves, merge, path_of};
 use paths::{Env, Paths};
@@ -80,6 +81,8 @@ pub struct Loaded {
     pub uses: Vec<Use>,
     /// What of it is not used, as `key = value (place)`.
     pub withheld: Vec<String>,
+    /// The hooks of git that the user agreed to.
+    pub git_hooks: GitHooks,
     merged: Table,
     layers: Vec<Layer>,
     user_home: Option<PathBuf>,
@@ -218,8 +221,16 @@ impl Loaded {
             diagnostics.extend(problems);
             Loaded { diagnostics, ..self.clone() }
         });
+        // Elsewhere git asks, and the answer is about the command.
+        let user = User { home: self.user_home.as_deref(), variables: &Variables::default() };
+        let hooks = loaded.starts_git().then(|| GitHooks::found(project, user)).flatten();
+        let mut git_hooks = GitHooks::default();
+        if let Some((used, hooks)) = hooks {
+            git_hooks = if trust.covers(&used) { hooks } else { git_hooks };
+            uses.push(used);
+        }
         let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
-        Loaded { broken, uses, withheld, ..loaded }
+        Loaded { broken, uses, withheld, git_hooks, ..loaded }
     }
 
     /// The providers that somebody has set up, the defaults aside.
@@ -232,8 +243,21 @@ impl Loaded {
 
     /// Files of the project that what the user agreed to runs.
     pub fn runs(&self) -> Vec<PathBuf> {
-        let files = self.layers.iter().flat_map(|layer| layer.runs.values()).flat_map(Sealed::paths);
+        let sealed = self.layers.iter().flat_map(|layer| layer.runs.values());
+        let files = sealed.chain([self.git_hooks.runs()]).flat_map(Sealed::paths);
         files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Whether a rule for all folders lets git run.
+    fn starts_git(&self) -> bool {
+        let everywhere = |rule: &&RuleText| {
+            use permission::Source::{Config, Managed, User};
+            rule.behavior == Behavior::Allow && matches!(rule.source, Managed | User | Config)
+        };
+        self.rules.iter().filter(everywhere).any(|rule| {
+            let command = rule.text.split_once('(').map_or("", |(_, command)| command);
+            command.starts_with('*') || ["git", "gh", "glab", "hub"].iter().any(|name| command.contains(name))
+        })
     }
 
     /// Whether a file of the project could not be used.
@@ -396,6 +420,7 @@ impl Loaded {
             broken: Vec::new(),
             uses: Vec::new(),
             withheld: Vec::new(),
+            git_hooks: GitHooks::default(),
             merged,
             layers,
             user_home,

@@ -43,6 +43,14 @@ impl User {
         self
     }
 
+    /// Writes a file of the project that may be run.
+    pub(super) fn program(self, name: &str, text: &str) -> User {
+        let user = self.file(name, text);
+        let path = user.dir.path().join("project").join(name);
+        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        user
+    }
+
     pub(super) fn var(mut self, name: &'static str, value: &'static str) -> User {
         self.vars.push((name, value));
         self

@@ -57,6 +57,7 @@ mod floods;
 mod flows;
 /// A full disk costs no file.
 mod full_disk;
+mod git_hooks;
 /// cocode -p: output formats, exit codes, flags, --json-schema.
 mod headless;
 /// Hooks: where they come from, when they run, what their output does.

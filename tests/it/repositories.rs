@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use cocode::permission::{
-    Access, Behavior, Decision, Disk, Mode, OwnGit, Places, QUIET_GIT, Query, RuleSet, Source, decide,
+    Access, Behavior, Decision, Disk, GitHooks, Mode, OwnGit, Places, QUIET_GIT, Query, RuleSet, Source, decide,
 };
 use cocode::protocol::{ListKind, Op};
 use cocode::sandbox::{Level, Sandbox};
@@ -234,13 +234,13 @@ const LINES: &[&str] = &[
     "git --no-pager log -1; git diff",
 ];
 
-struct Fixture {
-    folder: tempfile::TempDir,
+pub(super) struct Fixture {
+    pub(super) folder: tempfile::TempDir,
     mark: PathBuf,
 }
 
 impl Fixture {
-    fn new(setup: &str) -> Fixture {
+    pub(super) fn new(setup: &str) -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("ran");
         let program = folder.path().join("program");
@@ -248,7 +248,7 @@ impl Fixture {
         let mut executable = std::fs::metadata(&program).unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut executable, 0o755);
         std::fs::set_permissions(&program, executable).unwrap();
-        let user = "export GIT_CONFIG_GLOBAL=$PWD/user; git config --global user.name a; git config --global user.email a@b; \
+        let user = "export GIT_CONFIG_GLOBAL=$PWD/.gitconfig; git config --global user.name a; git config --global user.email a@b; \
             git config --global init.defaultBranch main";
         // The start is the same for all.
         static START: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -267,25 +267,25 @@ impl Fixture {
     fn command(home: &Path, cwd: &Path, line: &str) -> Command {
         let mut command = Command::new("timeout");
         command.args(["5", "bash", "--norc", "--noprofile", "-c", line]).current_dir(cwd).env("HOME", home);
-        command.env("GIT_CONFIG_GLOBAL", home.join("user")).env("GIT_CONFIG_NOSYSTEM", "1");
+        command.env("GIT_CONFIG_GLOBAL", home.join(".gitconfig")).env("GIT_CONFIG_NOSYSTEM", "1");
         command
     }
 
     /// Git as cocode itself asks it in the repository.
     fn own_git(&self, sandbox: &Sandbox) -> OwnGit {
         let home = self.folder.path().to_owned();
-        let variables = Variables { config_home: None, global: Some(home.join("user")) };
+        let variables = Variables { config_home: None, global: Some(home.join(".gitconfig")) };
         OwnGit { folder: self.cwd(), home: Some(home), variables, secrets: Vec::new(), sandbox: sandbox.clone() }
     }
 
-    fn bash(home: &Path, cwd: &Path, line: &str, quiet: bool) -> String {
+    pub(super) fn bash(home: &Path, cwd: &Path, line: &str, quiet: bool) -> String {
         let mut command = Fixture::command(home, cwd, line);
         command.envs(QUIET_GIT.iter().copied().filter(|_| quiet)).stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
-    fn cwd(&self) -> PathBuf {
+    pub(super) fn cwd(&self) -> PathBuf {
         match std::fs::read_to_string(self.folder.path().join("cwd")) {
             Ok(path) => path.trim_end().into(),
             Err(_) => self.folder.path().join("p").canonicalize().unwrap(),
@@ -301,9 +301,23 @@ impl Fixture {
         self.ruled_by(Source::User, line, mode, allowed)
     }
 
-    fn ruled_by(&self, source: Source, line: &str, mode: Mode, allowed: &[&str]) -> Decision {
+    pub(super) fn ruled_by(&self, source: Source, line: &str, mode: Mode, allowed: &[&str]) -> Decision {
+        self.trusting(&GitHooks::default(), source, line, mode, allowed)
+    }
+
+    /// The same where the user agreed to hooks of git.
+    pub(super) fn trusting(
+        &self,
+        hooks: &GitHooks,
+        source: Source,
+        line: &str,
+        mode: Mode,
+        allowed: &[&str],
+    ) -> Decision {
         let cwd = self.cwd();
-        let places = Places { project: cwd.clone(), cwd: cwd.clone(), ..Places::default() };
+        let git_hooks = hooks.clone();
+        let home = Some(self.folder.path().to_owned());
+        let places = Places { project: cwd.clone(), cwd: cwd.clone(), home, git_hooks, ..Places::default() };
         let access = Access::Shell { command: line.into(), cwd };
         let mut rules = RuleSet::default();
         for rule in allowed {
@@ -336,7 +350,7 @@ impl Fixture {
     }
 
     /// Runs the line; whether it ran a program or told a secret.
-    fn marks(&self, line: &str, quiet: bool) -> bool {
+    pub(super) fn marks(&self, line: &str, quiet: bool) -> bool {
         // What looks changed is looked at again.
         Fixture::bash(self.folder.path(), &self.cwd(), "touch a; [ -e sub/r ] && touch sub/r", false);
         let _ = std::fs::remove_file(&self.mark);

@@ -139,11 +139,12 @@ impl Folder {
         let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, &loaded.config));
         let git = loaded.as_ref().map(|loaded| open::git_variables(here.env, loaded)).unwrap_or_default();
         let rules = loaded.as_ref().map(|loaded| open::rules(loaded).0).unwrap_or_default();
+        let git_hooks = loaded.as_ref().map(|loaded| loaded.git_hooks.clone()).unwrap_or_default();
         let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
         let definitions = open::definitions(here.paths, here.cwd, &trusted);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
-        let places = Places { git, ..open::places(here.paths, here.cwd, &[]) };
+        let places = Places { git, git_hooks, ..open::places(here.paths, here.cwd, &[]) };
         Ok(Folder { places, toolbox, skills, rules, mode })
     }
 }

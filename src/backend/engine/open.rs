@@ -13,7 +13,7 @@ use crate::config::paths::{Env, Paths};
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Approved, Mode, OwnGit, Places, Root, RuleSet, Run, Source, Trust, Use};
+use crate::permission::{self, Approved, GitHooks, Mode, OwnGit, Places, Root, RuleSet, Run, Source, Trust, Use};
 use crate::protocol::{Answer, Event, GrantScope, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -202,7 +202,8 @@ pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     places.look_in(loaded.config.env.get("PATH"));
     let approved = loaded.config.sandbox.approved(|name| setup.env.get(name).map(str::to_owned));
     let git = git_variables(&setup.env, loaded);
-    Places { run: Run::new(loaded.runs().iter().map(PathBuf::as_path)), approved, git, ..places }
+    let run = Run::new(loaded.runs().iter().map(PathBuf::as_path));
+    Places { run, git_hooks: loaded.git_hooks.clone(), approved, git, ..places }
 }
 
 /// The way out to the network for commands of the session.
@@ -227,6 +228,7 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
         own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
         programs: paths.programs.clone(),
         run: Run::default(),
+        git_hooks: GitHooks::default(),
         free_reads: Vec::new(),
         free_writes: Vec::new(),
         approved: Approved::default(),

@@ -58,24 +58,18 @@ impl Bound {
     pub fn commands<'a>(project: &Path, lines: impl IntoIterator<Item = &'a str>) -> Bound {
         let mut walk = Walk::new(project);
         lines.into_iter().for_each(|line| walk.line(line, 0));
-        loop {
-            if walk.all {
-                walk.bound.reach = walk.bound.reach.max(Reach::Folder);
-            }
-            let reach = walk.bound.reach;
-            if reach > Reach::Named {
-                walk.everything(&walk.project.clone());
-            }
-            // A build file that was found on the way may include what only the builder knows.
-            if !walk.all || reach >= Reach::Folder {
-                break;
-            }
+        walk.finish()
+    }
+
+    /// What programs run, wherever they lie, each behind the folder that it starts in. What one runs in a folder of its own
+    /// below the project is not followed.
+    pub(super) fn programs(project: &Path, programs: &[(PathBuf, PathBuf)]) -> Bound {
+        let mut walk = Walk::new(project);
+        for (folder, program) in programs {
+            walk.all |= *folder != walk.project;
+            walk.program(program, None, 0);
         }
-        if walk.bound.reach >= Reach::Folder {
-            // Every edit of a project that a formatter looks at would stop it, were these compared.
-            walk.bound.runs.watch(&walk.seen);
-        }
-        walk.bound
+        walk.finish()
     }
 
     /// What a variable names: files, and folders with the scripts in them.
@@ -169,6 +163,28 @@ impl Walk {
             lines: Vec::new(),
             followed: HashSet::new(),
         }
+    }
+
+    /// Looks further for what the commands may run, as long as they may run more than they name.
+    fn finish(mut self) -> Bound {
+        loop {
+            if self.all {
+                self.bound.reach = self.bound.reach.max(Reach::Folder);
+            }
+            let reach = self.bound.reach;
+            if reach > Reach::Named {
+                self.everything(&self.project.clone());
+            }
+            // A build file that was found on the way may include what only the builder knows.
+            if !self.all || reach >= Reach::Folder {
+                break;
+            }
+        }
+        if self.bound.reach >= Reach::Folder {
+            // Every edit of a project that a formatter looks at would stop it, were these compared.
+            self.bound.runs.watch(&self.seen);
+        }
+        self.bound
     }
 
     fn line(&mut self, line: &str, depth: usize) {
@@ -284,7 +300,14 @@ impl Walk {
             self.all |= ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
             return;
         }
-        let bytes = self.seal(&path).map(|content| content.bytes).unwrap_or_default();
+        self.program(&path, by, depth);
+    }
+
+    fn program(&mut self, path: &Path, by: Option<&str>, depth: usize) {
+        let name = path.strip_prefix(&self.project).map(|name| format!("./{}", name.display()));
+        let content = self.bind_as(name.unwrap_or_else(|_| path.display().to_string()), path);
+        self.bound.runs.add(path, content.as_ref());
+        let bytes = content.map(|content| content.bytes).unwrap_or_default();
         if by.is_none() && bytes.contains(&0) {
             return;
         }
@@ -341,6 +364,10 @@ impl Walk {
 
     fn bind(&mut self, path: &Path) -> Option<Content> {
         let name = format!("./{}", path.strip_prefix(&self.project).ok()?.display());
+        self.bind_as(name, path)
+    }
+
+    fn bind_as(&mut self, name: String, path: &Path) -> Option<Content> {
         let content = content(path)?;
         let kept: usize = self.bound.texts.values().map(String::len).sum();
         if kept + content.bytes.len() <= MAX_TEXT

@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 pub(super) use self::below::{Step, Walk, walk};
 use super::repository;
 use crate::stdx::links::resolve_with;
+use crate::stdx::sealed::Sealed;
 use crate::stdx::{git, programs, regular};
 
 /// Resolves links.
@@ -84,6 +85,19 @@ pub trait Files {
     /// Where the repository around the folder, or the user, has its hooks.
     fn hooks(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
         Vec::new()
+    }
+
+    /// The hooks that git would run there.
+    ///
+    /// # Errors
+    /// Why they cannot be told.
+    fn live_hooks(&self, _folder: &Path, _user: git::User<'_>) -> Result<Vec<PathBuf>, String> {
+        Ok(Vec::new())
+    }
+
+    /// The first of the files that holds something else now.
+    fn broken<'a>(&self, _sealed: &'a Sealed) -> Option<&'a Path> {
+        None
     }
 
     /// What git reads of the repository around the folder, and of the user's own configuration, wherever that lies.
@@ -233,7 +247,15 @@ impl Files for Disk {
     }
 
     fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
-        repository::hooks(folder, user)
+        repository::hook_folders(folder, user)
+    }
+
+    fn live_hooks(&self, folder: &Path, user: git::User<'_>) -> Result<Vec<PathBuf>, String> {
+        Ok(repository::hooks::live(folder, user)?.into_iter().map(|(_, hook)| hook).collect())
+    }
+
+    fn broken<'a>(&self, sealed: &'a Sealed) -> Option<&'a Path> {
+        sealed.broken()
     }
 
     fn git_reads(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
@@ -282,6 +304,7 @@ pub(super) struct Remembered<'a> {
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
     repositories: RefCell<HashMap<(PathBuf, bool), Result<(), String>>>,
     hooks: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
+    live_hooks: RefCell<HashMap<PathBuf, Result<Vec<PathBuf>, String>>>,
     steps: Cell<usize>,
 }
 
@@ -294,6 +317,7 @@ impl Remembered<'_> {
             names: RefCell::default(),
             repositories: RefCell::default(),
             hooks: RefCell::default(),
+            live_hooks: RefCell::default(),
             steps: Cell::new(0),
         }
     }
@@ -397,6 +421,15 @@ impl Files for Remembered<'_> {
 
     fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
         self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, user)).clone()
+    }
+
+    fn live_hooks(&self, folder: &Path, user: git::User<'_>) -> Result<Vec<PathBuf>, String> {
+        let mut all = self.live_hooks.borrow_mut();
+        all.entry(folder.to_owned()).or_insert_with(|| self.files.live_hooks(folder, user)).clone()
+    }
+
+    fn broken<'a>(&self, sealed: &'a Sealed) -> Option<&'a Path> {
+        self.files.broken(sealed)
     }
 
     fn git_reads(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {

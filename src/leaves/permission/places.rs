@@ -19,6 +19,7 @@ pub(super) use self::programs::Named;
 pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
 use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
+use super::git_hooks::GitHooks;
 use super::glob::{self, Case};
 use crate::stdx::git;
 use crate::stdx::links::resolve_with;
@@ -44,6 +45,8 @@ pub struct Places {
     pub programs: Vec<PathBuf>,
     /// Files of the project that hooks and settings run which the user agreed to.
     pub run: Run,
+    /// Hooks of the project's repository that the user agreed to.
+    pub git_hooks: GitHooks,
     /// Read without a question: this session's `tool-results/` and `blobs/`, the plan file, invoked skills' folders. Real
     /// paths: a link that takes the place of one later opens nothing.
     pub free_reads: Vec<PathBuf>,
@@ -446,6 +449,7 @@ impl Places {
             own: vec!["/home/u/.config/cocode".into(), "/home/u/.local/state/cocode".into()],
             programs: Vec::new(),
             run: Run::new([Path::new("/p/tools/hook.sh")]),
+            git_hooks: GitHooks::default(),
             free_reads: vec!["/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results".into()],
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
             approved: Approved::default(),

@@ -5,6 +5,7 @@
 //! they are is git's own question (`safe.directory`).
 
 mod config;
+pub(super) mod hooks;
 mod index;
 mod own;
 
@@ -186,14 +187,11 @@ pub(super) fn reads(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
 }
 
 /// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
-pub(super) fn hooks(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
+pub(super) fn hook_folders(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
     let Some((root, settings)) = all_settings(folder, user) else { return Vec::new() };
     let settings = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
-    let folder = |path: String| match (path.strip_prefix("~/"), user.home) {
-        (Some(rest), Some(home)) => home.join(rest),
-        _ => root.join(path),
-    };
-    settings.filter_map(|setting| setting.value).filter(|path| !path.is_empty()).map(folder).collect()
+    let named = settings.filter_map(|setting| setting.value).filter(|path| !path.is_empty());
+    named.map(|path| hooks::expanded(&root, &path, user.home)).collect()
 }
 
 /// Whether an address of a remote, as git shows it in the folder, holds an account.
@@ -202,7 +200,7 @@ pub(super) fn names_account(folder: &Path, user: User<'_>) -> bool {
 }
 
 /// The top of the work tree around the folder.
-fn top(folder: &Path) -> Option<PathBuf> {
+pub(super) fn top(folder: &Path) -> Option<PathBuf> {
     let folder = Disk.resolve(folder);
     folder.ancestors().find(|root| root.join(".git").symlink_metadata().is_ok()).map(Path::to_owned)
 }
@@ -212,10 +210,12 @@ struct Walk {
     seen: BTreeSet<PathBuf>,
     /// Git is there to change something.
     changes: bool,
+    /// The work trees, with folders in which their repositories have hooks.
+    hooks: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Walk {
-    fn around(mut self, folder: &Path) -> Result<(), String> {
+    fn around(&mut self, folder: &Path) -> Result<(), String> {
         let folder = Disk.resolve(folder);
         for root in folder.ancestors() {
             let dot = root.join(".git");
@@ -247,6 +247,10 @@ impl Walk {
             return Err(format!("{} is not a complete repository: git may use one of a folder above", own.display()));
         }
         let settings = settings(&own, &common, self.changes)?;
+        let named = settings.iter().filter(|setting| setting.is("core", "hookspath"));
+        let named = named.filter_map(|setting| Some(hooks::expanded(root, setting.value.as_deref()?, None)));
+        let hooks = named.chain([common.join("hooks")]).map(|folder| (root.to_owned(), folder));
+        self.hooks.extend(hooks.collect::<Vec<_>>());
         let worktree = settings.iter().find(|setting| setting.is("core", "worktree"));
         let leads_back = worktree
             .is_some_and(|setting| Disk.resolve(&own.join(setting.value.as_deref().unwrap_or_default())) == root);

@@ -70,6 +70,22 @@ pub(super) fn inner(mut words: &[Word]) -> Option<Vec<Word>> {
     (name.rsplit('/').next()? == "git").then(|| [&[commands::plain("git")], &words[1..]].concat())
 }
 
+/// Programs that start git for their own work.
+const THROUGH: [&str; 4] = ["gh", "glab", "hub", "git-lfs"];
+
+/// The command where it may start git with the hooks of the repository: what only reads runs without them.
+pub(super) fn runs_hooks(words: &[Word]) -> Option<Vec<Word>> {
+    let starts = inner(words).or_else(|| {
+        let mut words = words;
+        while let Some(Ok(inner)) = wrapper::unwrap(words) {
+            words = inner;
+        }
+        let name = words.first()?.known();
+        THROUGH.contains(&name.rsplit('/').next()?).then(|| words.to_vec())
+    })?;
+    commands::reads(&starts).is_err().then_some(starts)
+}
+
 /// Why the repository must not be read by a command that a rule lets pass, though its options are not known to only read:
 /// who allowed `git diff` thought of reading.
 pub(super) fn unfit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files) -> Option<String> {

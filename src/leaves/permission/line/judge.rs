@@ -477,6 +477,7 @@ impl<'a> Judge<'a> {
         }
         let reason = self
             .obeys(words, cwd)
+            .or_else(|| self.hooked(words, cwd))
             .or_else(|| self.elsewhere(words, cwd))
             .or_else(|| self.beyond(words, cwd))
             .unwrap_or(reason);

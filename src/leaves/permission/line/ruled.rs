@@ -44,7 +44,10 @@ impl Judge<'_> {
         // A rule for all folders thinks of no programs that this repository names.
         let obeys = OnceCell::new();
         let obeys = || obeys.get_or_init(|| self.obeys(words, cwd)).is_some();
-        let apart = |entry: &Entry| here_ruled(entry.source) || !obeys();
+        let hooked = OnceCell::new();
+        let hooked = || hooked.get_or_init(|| self.hooked(words, cwd)).is_some();
+        let everywhere = |source: Source| matches!(source, Source::Managed | Source::User | Source::Config);
+        let apart = |entry: &Entry| here_ruled(entry.source) || !obeys() && !(everywhere(entry.source) && hooked());
         let stays = || self.unpacks_out(words, cwd).is_none();
         let known = OnceCell::new();
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
@@ -135,6 +138,16 @@ impl Judge<'_> {
             return Some("it is unknown which folder git starts in".into());
         };
         folders.iter().try_for_each(|folder| self.files.repository_to_change(folder)).err()
+    }
+
+    /// The hook that git may run where it changes something, if nobody agreed to it.
+    pub(super) fn hooked(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let words = git::runs_hooks(words)?;
+        let Some(folders) = self.entered(&words, cwd).0 else {
+            return Some("it is unknown which folder git starts in".into());
+        };
+        let places = self.query.places;
+        folders.iter().find_map(|folder| places.git_hooks.strange(folder, places.git_user(), self.files))
     }
 
     /// Why a rule that covers the command in the project's folder does not cover it here.

@@ -1,0 +1,110 @@
+//! The hooks that git runs in a repository: programs that no setting has to name.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::{MAX_LINE, Walk, all_settings, content};
+use crate::permission::files::{Disk, Files};
+use crate::stdx::git::User;
+use crate::stdx::programs;
+
+/// Most names in the folders of hooks that are looked at.
+const MAX_NAMES: usize = 1000;
+
+/// The hooks of the repository around the folder and of its submodules, each behind the work tree in which it starts: whatever
+/// git could run in their folders of hooks. Hooks of the user's own for all their repositories are not the repository's.
+///
+/// # Errors
+/// Why they cannot be told.
+pub(in crate::permission) fn live(folder: &Path, user: User<'_>) -> Result<Vec<(PathBuf, PathBuf)>, String> {
+    let mut walk = Walk { changes: true, ..Walk::default() };
+    walk.around(folder)?;
+    let mut folders: Vec<(PathBuf, PathBuf)> =
+        walk.hooks.into_iter().map(|(root, folder)| (root, Disk.resolve(&folder))).collect();
+    if let Some((root, settings)) = all_settings(folder, user) {
+        let named = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
+        let named = named.filter_map(|setting| setting.value).map(|path| Disk.resolve(&expanded(&root, &path, user.home)));
+        // One that starts in every repository's own folder is the repository's, whoever names it.
+        folders.extend(named.filter(|path| path.starts_with(&root)).map(|path| (root.clone(), path)));
+    }
+    folders.sort();
+    folders.dedup();
+    let (mut hooks, mut seen) = (Vec::new(), 0);
+    for (root, folder) in folders {
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => continue,
+            Err(error) => return Err(format!("cannot read {}: {error}", folder.display())),
+        };
+        for entry in entries {
+            let path = entry.map_err(|error| format!("cannot read {}: {error}", folder.display()))?.path();
+            seen += 1;
+            if seen > MAX_NAMES {
+                return Err(format!("{} holds too many names to find every hook in it", folder.display()));
+            }
+            let sample = path.extension().is_some_and(|ending| ending == "sample");
+            if !sample && programs::runs(&path) && !is_git_lfs(&path) {
+                hooks.push((root.clone(), path));
+            }
+        }
+    }
+    hooks.sort();
+    Ok(hooks)
+}
+
+/// A folder as a setting names it.
+pub(super) fn expanded(root: &Path, path: &str, home: Option<&Path>) -> PathBuf {
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => root.join(path),
+    }
+}
+
+/// Whether the hook is the one that git-lfs puts into each repository: it runs git-lfs, as its filter does, and nothing else.
+fn is_git_lfs(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Ok(Some(bytes)) = content(path, MAX_LINE) else { return false };
+    let Ok(text) = String::from_utf8(bytes) else { return false };
+    let complains = |line: &str| {
+        let rest = line.strip_prefix("command -v git-lfs >/dev/null 2>&1 || { ")?;
+        let said = rest.strip_suffix("\"; exit 2; }")?;
+        let said =
+            said.strip_prefix("printf >&2 \"\\n%s\\n\\n\" \"").or_else(|| said.strip_prefix("echo >&2 \"\\n"))?;
+        let said = said.strip_suffix("\\n").unwrap_or(said);
+        Some(!said.contains(['"', '$', '`', '\\']))
+    };
+    match text.lines().collect::<Vec<_>>().as_slice() {
+        ["#!/bin/sh", complaint, run] => complains(complaint) == Some(true) && *run == format!("git lfs {name} \"$@\""),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LFS: &str = "#!/bin/sh\ncommand -v git-lfs >/dev/null 2>&1 || { printf >&2 \"\\n%s\\n\\n\" \"This repository is \
+        configured for Git LFS but 'git-lfs' was not found on your path. If you no longer wish to use Git LFS, remove this \
+        hook by deleting the 'pre-push' file in the hooks directory (set by 'core.hookspath'; usually '.git/hooks').\"; \
+        exit 2; }\ngit lfs pre-push \"$@\"\n";
+
+    #[test]
+    fn hooks_of_git_lfs_are_known_by_every_character() {
+        let temp = tempfile::tempdir().unwrap();
+        let older = LFS.replace("printf >&2 \"\\n%s\\n\\n\" \"", "echo >&2 \"\\n").replace(".\"; exit", ".\\n\"; exit");
+        for (name, text, want) in [
+            ("pre-push", LFS.to_owned(), true),
+            ("pre-push", older, true),
+            ("post-merge", LFS.to_owned(), false),
+            ("pre-push", LFS.replace("git lfs", "./git lfs"), false),
+            ("pre-push", LFS.replace("This", "$(touch x)"), false),
+            ("pre-push", LFS.replace("This", "\"; touch x; \""), false),
+            ("pre-push", LFS.replace("/bin/sh", "/bin/sh x"), false),
+            ("pre-push", format!("{LFS}touch x\n"), false),
+        ] {
+            let path = temp.path().join(name);
+            std::fs::write(&path, &text).unwrap();
+            assert_eq!(is_git_lfs(&path), want, "{name}: {text}");
+        }
+    }
+}
