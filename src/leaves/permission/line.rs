@@ -11,6 +11,7 @@ mod ruled;
 mod scripts;
 mod streams;
 mod unknown;
+mod unnamed;
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};

@@ -79,6 +79,24 @@ pub(in crate::permission) fn runs_code(words: &[Word]) -> bool {
     name.starts_with("./") || RUNNERS.split_whitespace().any(|known| known == name)
 }
 
+/// Programs that rewrite what they are given, or all files of the folder.
+const FORMATTERS: &str = "ruff black prettier eslint rustfmt gofmt goimports biome clang-format isort autopep8 yapf stylelint dprint \
+    shfmt standard xo rubocop ktlint swiftformat stylua taplo";
+
+/// Subcommands, scripts and options by which other programs do so.
+const FORMATTING: &str = "fmt fix format --fix";
+
+/// Whether the command is there to change sources.
+pub(in crate::permission) fn formats(words: &[Word]) -> bool {
+    let listed = |list: &str, word: &Word| {
+        let text = word.known();
+        list.split_whitespace().any(|known| text.rsplit('/').next() == Some(known))
+    };
+    let runner = words.first().is_some_and(|name| listed(RUNNERS, name));
+    words.first().is_some_and(|name| listed(FORMATTERS, name))
+        || runner && words[1..].iter().any(|word| listed(FORMATTING, word) || listed(FORMATTERS, word))
+}
+
 /// What a command runs of the folder in which it starts, without being told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::permission) enum Runs {

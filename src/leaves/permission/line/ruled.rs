@@ -20,6 +20,7 @@ use super::git;
 use super::input;
 use super::judge::Judge;
 use super::placed::placed;
+use super::unnamed::Unnamed;
 
 impl Judge<'_> {
     pub(super) fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<&Entry> {
@@ -81,6 +82,9 @@ impl Judge<'_> {
         };
         if let Some(verdict) = git::inner(words).and_then(gathers) {
             return Some(verdict);
+        }
+        if let Some(reason) = (Unnamed { query: self.query, files: self.files }).reaches_ruled(words, cwd) {
+            return Some(Verdict::firm(reason));
         }
         let unfit = git::unfit(self.query, words, cwd, self.files);
         unfit.filter(|_| self.query.mode != Mode::Bypass).map(Verdict::firm)

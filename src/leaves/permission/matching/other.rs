@@ -48,6 +48,9 @@ const RUNNERS: &str = "npm pnpm yarn bun node";
 /// Scripts that need no `run`.
 const BARE: &str = "test start stop restart";
 
+/// What npm calls an installation with the tests behind it.
+const INSTALLING: &str = "it install-test cit install-ci-test sit clean-install-test";
+
 /// What runners other than npm do themselves; any other word is a script.
 const OWN: &str = "install i add a remove rm un uninstall update upgrade up link unlink import rebuild prune fetch why list ls outdated \
     publish pack exec x dlx create init store config cache audit licenses patch env setup info workspaces global set plugin npm \
@@ -84,7 +87,16 @@ fn program(name: &str) -> &str {
 pub(super) fn names(words: &[String]) -> Vec<Vec<String>> {
     let named = best_known(words);
     let script = script(named.as_deref().unwrap_or(words));
-    [named, script].into_iter().flatten().chain(pushed(words)).collect()
+    [named, script, tested(words)].into_iter().flatten().chain(pushed(words)).collect()
+}
+
+/// The tests that npm runs behind an installation: `npm test` for `npm cit`.
+fn tested(words: &[String]) -> Option<Vec<String>> {
+    let at = words.iter().position(|word| base(word) == "npm")?;
+    let place = operands(words, at + 1).into_iter().find(|at| listed(INSTALLING, &words[*at]))?;
+    let mut all = words.to_vec();
+    all[place] = "test".to_owned();
+    Some(all)
 }
 
 /// The first words behind a program's name, options apart; behind an option the first may be its value.

@@ -78,7 +78,8 @@ pub(super) fn judge_shown(
     worst
 }
 
-/// What rules about files say to a git command that shows contents: those of the files that it names were asked already.
+/// What is said of a git command that shows contents: rules about files, then secrets. The files that it names were asked
+/// already.
 pub(super) fn judge_tracked(
     query: &Query,
     reads: &Reads,
@@ -86,22 +87,36 @@ pub(super) fn judge_tracked(
     cwd: &Cwd,
     files: &dyn Files,
 ) -> Option<Verdict> {
-    let tool = query.vocabulary.tool(Matches::Reading);
     let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
     let is_folder = |path: &&PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
     let folders: Vec<PathBuf> = all.iter().filter(is_folder).map(|path| files.resolve(path)).collect();
-    if !reads.patterns.is_empty() || !folders.is_empty() || !all.iter().any(|path| files.is_file(path)) {
-        let shown = |path: &&PathBuf| folders.is_empty() || folders.iter().any(|folder| path.starts_with(folder));
-        let secret = |path: &&PathBuf| shown(path) && holds_keys(path) && !may_be_kept(path);
-        let found = starts.iter().filter_map(|start| files.tracked(start)).find_map(|all| {
-            let spent = files.spend(all.len());
-            all.iter().find(|path| !spent && secret(path)).cloned()
-        });
-        if let Some(path) = found.filter(|_| reads.patterns.is_empty() && query.mode != Mode::Bypass) {
-            let reason = format!("git tracks {}, which may hold secrets, and may show it", path.display());
-            return Some(Verdict::new(Behavior::Ask, reason));
-        }
+    // What a rule allows is no less forbidden by another one.
+    if let Some(verdict) = rules_on_tracked(query, reads, (all, &folders), &starts, files) {
+        return Some(verdict);
     }
+    if reads.patterns.is_empty() && folders.is_empty() && all.iter().any(|path| files.is_file(path)) {
+        return None;
+    }
+    let shown = |path: &&PathBuf| folders.is_empty() || folders.iter().any(|folder| path.starts_with(folder));
+    let secret = |path: &&PathBuf| shown(path) && holds_keys(path) && !may_be_kept(path);
+    let found = starts.iter().filter_map(|start| files.tracked(start)).find_map(|all| {
+        let spent = files.spend(all.len());
+        all.iter().find(|path| !spent && secret(path)).cloned()
+    });
+    let path = found.filter(|_| reads.patterns.is_empty() && query.mode != Mode::Bypass)?;
+    let reason = format!("git tracks {}, which may hold secrets, and may show it", path.display());
+    Some(Verdict::new(Behavior::Ask, reason))
+}
+
+/// What rules about files say to it.
+fn rules_on_tracked(
+    query: &Query,
+    reads: &Reads,
+    (all, folders): (&[PathBuf], &[PathBuf]),
+    starts: &[PathBuf],
+    files: &dyn Files,
+) -> Option<Verdict> {
+    let tool = query.vocabulary.tool(Matches::Reading);
     let forbids = |entry: &&Entry| {
         entry.behavior != Behavior::Allow
             && entry.rule.is_about(Matches::Reading)
