@@ -3,7 +3,7 @@
 use cocode::permission::{Behavior, GitHooks, Mode, Source, Trust};
 use cocode::stdx::git::{User, Variables};
 
-use super::config::User;
+use super::config::User as Home;
 use super::repositories::Fixture;
 
 /// `h` writes a hook that leaves a mark through a script beside it.
@@ -89,7 +89,7 @@ fn what_runs_nothing_of_the_repository_needs_no_trust() {
 #[test]
 fn hooks_are_part_of_what_is_trusted() {
     let settings = |rules: &str| format!("{{\"permissions\": {{\"allow\": [{rules}]}}}}");
-    let user = User::new().file("~/.claude/settings.json", &settings("\"Bash(git commit:*)\""));
+    let user = Home::new().file("~/.claude/settings.json", &settings("\"Bash(git commit:*)\""));
     let user = user.file(".git/HEAD", "ref: refs/heads/main\n").file(".git/objects/x", "").file(".git/refs/x", "");
     let user = user.file("check.sh", "echo one\n").program(".git/hooks/pre-commit", "#!/bin/sh\nsh check.sh\n");
     let nothing = Trust::default();

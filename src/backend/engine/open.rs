@@ -201,8 +201,7 @@ pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
     let mut places = places(&setup.paths, &setup.project, added);
     places.look_in(loaded.config.env.get("PATH"));
     let approved = loaded.config.sandbox.approved(|name| setup.env.get(name).map(str::to_owned));
-    let git = git_variables(&setup.env, loaded);
-    let run = Run::new(loaded.runs().iter().map(PathBuf::as_path));
+    let (run, git) = (Run::new(loaded.runs().iter().map(PathBuf::as_path)), git_variables(&setup.env, loaded));
     Places { run, git_hooks: loaded.git_hooks.clone(), approved, git, ..places }
 }
 

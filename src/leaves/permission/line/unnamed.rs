@@ -179,7 +179,7 @@ impl Unnamed<'_> {
         }
     }
 
-    /// Whether every operand is a path that is there, or stands behind `--`.
+    /// Whether every operand is a path that is there, or comes behind `--`.
     fn names_paths_alone(&self, words: &[Word], cwd: &Cwd) -> bool {
         let behind = words.iter().position(|word| word.known() == "--").map_or(0, |at| at + 1);
         let operands: Vec<&Word> =

@@ -23,8 +23,9 @@ pub(in crate::permission) fn live(folder: &Path, user: User<'_>) -> Result<Vec<(
         walk.hooks.into_iter().map(|(root, folder)| (root, Disk.resolve(&folder))).collect();
     if let Some((root, settings)) = all_settings(folder, user) {
         let named = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
-        let named = named.filter_map(|setting| setting.value).map(|path| Disk.resolve(&expanded(&root, &path, user.home)));
-        // One that starts in every repository's own folder is the repository's, whoever names it.
+        let named =
+            named.filter_map(|setting| setting.value).map(|path| Disk.resolve(&expanded(&root, &path, user.home)));
+        // One that starts in every repository's own folder is the repository's, even if the user's settings name it.
         folders.extend(named.filter(|path| path.starts_with(&root)).map(|path| (root.clone(), path)));
     }
     folders.sort();
