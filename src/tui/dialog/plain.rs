@@ -249,7 +249,8 @@ impl Plain {
             return "Enter send · Esc back".to_owned();
         }
         if self.unread() {
-            return format!("PgDn: {below} more rows to read before Yes · Esc no");
+            let rows = if below == 1 { "row" } else { "rows" };
+            return format!("PgDn: {below} more {rows} to read before Yes · Esc no");
         }
         let choices = self.choices(u16::MAX);
         let scroll = if above + below > 0 { format!("PgUp/PgDn {above}↑ {below}↓") } else { String::new() };

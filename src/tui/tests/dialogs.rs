@@ -40,7 +40,7 @@ fn permission_is_asked_at_every_size() {
     › 1. (read to the end first) Yes
       2. (read to the end first) Yes, always
       3. No, and say why                   n
-    PgDn: 1 more rows to read before Yes · …
+    PgDn: 1 more row to read before Yes · E…
     ask first · … · ? keys
     ");
     run.keys("<right>");
@@ -55,7 +55,7 @@ fn permission_is_asked_at_every_size() {
       1. (read to the end first) Yes
     › 2. (read to the end first) Yes, always
       3. No, and say why                   n
-    PgDn: 1 more rows to read before Yes · …
+    PgDn: 1 more row to read before Yes · E…
     ask first · … · ? keys
     ");
     run.keys("<enter>");

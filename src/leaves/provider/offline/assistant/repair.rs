@@ -49,15 +49,27 @@ fn nothing_ran(output: &str) -> bool {
 
 /// Whether the runner itself is not there, or could not begin.
 fn not_there(step: &Step) -> bool {
-    !step.ok() && !began(&step.text())
+    !step.ok() && !began(step.input("command"), &step.text())
 }
 
+/// What runners say once they got as far as the code of a project: `cargo` and `go` in their own words, since their
+/// installers fail in others; any other one in one of the usual ways.
+const SIGNS: [(&str, &[&str]); 3] = [
+    ("cargo ", &["test result: FAILED", "panicked at", "could not compile", "error[", " --> "]),
+    ("go ", &["--- FAIL", "FAIL\t", "[build failed]", "[setup failed]", "panic:"]),
+    ("", &["FAIL", "fail", "panicked", "error[", "-->", "Error", "ssert", "xpected", "not ok"]),
+];
+
 /// Whether a run that failed got as far as the project: it speaks of a test, or of a place in a file.
-fn began(output: &str) -> bool {
-    const SIGNS: [&str; 9] = ["FAIL", "fail", "panicked", "error[", "-->", "Error", "ssert", "xpected", "not ok"];
+fn began(command: &str, output: &str) -> bool {
+    if output.contains("command not found") || output.contains("[Exit code 127]") {
+        return false;
+    }
     let place = |(at, _): (usize, &str)| output[at + 1..].starts_with(|c: char| c.is_ascii_digit());
-    let missing = output.contains("command not found") || output.contains("[Exit code 127]");
-    !missing && (SIGNS.iter().any(|sign| output.contains(sign)) || output.match_indices(':').any(place))
+    let signs = SIGNS.iter().find(|(runner, _)| command.starts_with(runner));
+    signs.is_some_and(|(runner, signs)| {
+        signs.iter().any(|sign| output.contains(sign)) || runner.is_empty() && output.match_indices(':').any(place)
+    })
 }
 
 /// Most changes that are tried.
@@ -340,17 +352,22 @@ mod tests {
 
     #[test]
     fn a_runner_that_cannot_begin_is_no_failing_test() {
-        for (output, want) in [
-            ("error: rustup could not choose a version of cargo to run, because no default is configured.", false),
-            ("bash: line 1: pytest: command not found\n[Exit code 127]", false),
-            ("error: could not find `Cargo.toml` in `/p` or any parent directory", false),
-            ("test result: FAILED. 1 passed; 1 failed", true),
-            ("a.c:3:5: error: expected ';'", true),
-            ("./a.go:3:5: undefined: b", true),
-            ("E       assert 3 == 2", true),
-            ("not ok 1 - adds", true),
+        let backtrace = "error: rustup could not choose a version of cargo to run\nStack backtrace:\n   0: <unknown>\n  \
+                         12: __libc_start_main_impl\n             at ./csu/../csu/libc-start.c:360:3";
+        for (command, output, want) in [
+            ("cargo test", backtrace, false),
+            ("cargo test", "error: failed to download `serde v1.0.0`", false),
+            ("python3 -m pytest -q", "bash: line 1: pytest: command not found\n[Exit code 127]", false),
+            ("cargo test", "error: could not find `Cargo.toml` in `/p` or any parent directory", false),
+            ("cargo test", "test result: FAILED. 1 passed; 1 failed", true),
+            ("cargo test", "error[E0425]: cannot find value `b`\n --> src/lib.rs:3:5", true),
+            ("make test", "a.c:3:5: error: expected ';'", true),
+            ("go test ./...", "# p\n./a.go:3:5: undefined: b\nFAIL\tp [build failed]", true),
+            ("go test ./...", "go: downloading go1.30 failed: dial tcp: lookup proxy.golang.org: no such host", false),
+            ("python3 -m pytest -q", "E       assert 3 == 2", true),
+            ("node --test", "not ok 1 - adds", true),
         ] {
-            assert_eq!(began(output), want, "{output}");
+            assert_eq!(began(command, output), want, "{command}: {output}");
         }
     }
 }
