@@ -13,6 +13,7 @@ use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::frontmatter::{FaultKind, Frontmatter};
 use crate::stdx::git;
+use crate::stdx::links;
 use crate::stdx::regular;
 use crate::stdx::sealed::Sealed;
 
@@ -125,7 +126,6 @@ impl Definitions {
         within: Option<&Path>,
         seen: &mut HashSet<PathBuf>,
     ) {
-        let out = |real: &Path| within.is_some_and(|within| !real.starts_with(within));
         let mut walk = Walk { within, ..Walk::default() };
         walk.folder(folder, DEPTH);
         let left_out = walk.keep(FILES);
@@ -136,8 +136,7 @@ impl Definitions {
             if !seen.insert(real.clone()) {
                 continue;
             }
-            // As with skills: out of the repository, a link of its leads to a file of the same name only.
-            if out(&real) && real.file_name() != file.file_name() {
+            if within.is_some_and(|top| !links::is_definition(&file, &real, top)) {
                 let problem = format!("is a link to {}, which is not an agent; it is ignored", real.display());
                 self.diagnostics.push(Diagnostic { file, problem });
                 continue;
@@ -383,17 +382,24 @@ mod tests {
         let tree = Tree::new(&[
             ("p/.claude/agents/a.md", "---\nname: a\ndescription: d\n---\nYou are a.\n"),
             ("out/b.md", "---\nname: b\ndescription: d\n---\nYou are b.\n"),
+            ("p/.env", "---\nname: env\ndescription: d\n---\nKEY=1\n"),
             ("out/key", "---\nname: secret\ndescription: d\n---\nYou are secret.\n"),
         ]);
         let agents = tree.0.path().join("p/.claude/agents");
         assert!(std::process::Command::new("mkfifo").arg(agents.join("pipe.md")).status().unwrap().success());
-        for (target, link) in [("../../../out/key", "k.md"), ("/dev/zero", "zero.md"), ("../../../out/b.md", "b.md")] {
+        for (target, link) in [
+            ("../../../out/key", "k.md"),
+            ("../../.env", "env.md"),
+            ("/dev/zero", "zero.md"),
+            ("../../../out/b.md", "b.md"),
+        ] {
             std::os::unix::fs::symlink(target, agents.join(link)).unwrap();
         }
         let told = tree.told("p").replace(&*tree.0.path().to_string_lossy(), "");
         insta::assert_snapshot!(told, @"
         a: d [project p/.claude/agents/a.md]
         b: d [project p/.claude/agents/b.md]
+        ! p/.claude/agents/env.md: is a link to /p/.env, which is not an agent; it is ignored
         ! p/.claude/agents/k.md: is a link to /out/key, which is not an agent; it is ignored
         ");
     }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::diagnostic::Diagnostic;
 use super::registry::{LoadedFrom, Source};
 use super::skill::{At, Skill};
-use crate::stdx::git;
+use crate::stdx::{git, links};
 
 /// How deep below a skills folder a SKILL.md may lie.
 const DEPTH: usize = 4;
@@ -361,8 +361,7 @@ impl Walk<'_> {
         };
         if let Some(bounds) = &self.bounds
             && let Ok(real) = path.canonicalize()
-            && !real.starts_with(bounds)
-            && real.file_name() != path.file_name()
+            && !links::is_definition(&path, &real, bounds)
         {
             let what = format!("is a link to {}, which is not a skill", real.display());
             let words = [what.as_str(), "it is not loaded", "put a copy of the file here"];
@@ -525,6 +524,8 @@ mod tests {
                 ("repo/.claude/skills/a/SKILL.md", "-> ../../../../home/secret"),
                 ("repo/.claude/skills/b", "-> ../../../home/shared"),
                 ("repo/.claude/skills/c/SKILL.md", "-> ../../../docs/own.md"),
+                ("repo/.env", "KEY=1"),
+                ("repo/.claude/skills/e/SKILL.md", "-> ../../../.env"),
                 ("home/.claude/skills/d/SKILL.md", "-> ../../../secret"),
             ],
             &[
@@ -533,7 +534,11 @@ mod tests {
                 "c ProjectSettings /repo/.claude/skills/c/SKILL.md",
                 "shipped Bundled in the program",
             ],
-            &["is a link to /home/secret, which is not a skill", "no frontmatter"],
+            &[
+                "is a link to /home/secret, which is not a skill",
+                "is a link to /repo/.env, which is not a skill",
+                "no frontmatter",
+            ],
         );
     }
 

@@ -82,3 +82,9 @@ pub fn resolve_with(path: &Path, link: impl Fn(&Path) -> Option<PathBuf>) -> Pat
 fn parts(path: &Path) -> Vec<PathBuf> {
     path.components().rev().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
+/// Whether a definition that comes with a repository may be read where it really lies: below `top` as Markdown, and outside
+/// under the name that it has here. A link to anything else would show what no definition is, such as a key.
+pub fn is_definition(path: &Path, real: &Path, top: &Path) -> bool {
+    let markdown = |file: &Path| file.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    if real.starts_with(top) { markdown(real) } else { real.file_name() == path.file_name() }
+}
