@@ -47,7 +47,7 @@ pub use decide::{Decision, Query, decide};
 pub use files::{Disk, Files};
 pub use git_hooks::GitHooks;
 pub use permit::{Consent, Permit};
-pub use places::{Places, Run, in_real_folder};
+pub use places::{Places, Run, WITHHELD, in_real_folder};
 pub use repository::OwnGit;
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
 pub use search_filter::Sight;

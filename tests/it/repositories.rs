@@ -711,3 +711,30 @@ fn git_takes_no_secret_along() {
         assert_eq!(decision.behavior, want, "{setup}: {line}: {decision:?}");
     }
 }
+
+/// A secret that was committed once, and one that was stashed: what git shows of them unasked is that they differ.
+#[tokio::test]
+async fn secrets_of_the_history_are_withheld() {
+    let lines =
+        ["git log -p", "git diff HEAD~2 HEAD~1", "git grep -n KEY HEAD~2", "git show 'stash^3'", "git whatchanged -p"];
+    let reply = |line: &str| format!("- reply: [tool: {{name: Bash, input: {{command: \"{line}\"}}}}]\n");
+    let script: String = lines.iter().map(|line| reply(line)).collect::<String>() + "- reply: [text: Done.]\n";
+    let harness = Harness::new().script(&script);
+    let setup = "git init -q && echo KEY=5ecret1 > .env && echo KEY=plain > a && git add . && git commit -qm one && \
+        git rm -q .env && echo b > b && git add b && git commit -qm two && echo c > c && git add c && git commit -qm three && \
+        echo KEY=5ecret2 > .env.local && git stash -qu";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", setup]).current_dir(harness.project());
+    for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"] {
+        bash.env(name, "x");
+    }
+    assert!(bash.output().unwrap().status.success());
+    let run = harness.prompt("go").run().await;
+    let told = std::fs::read_to_string(run.log()).unwrap();
+    assert!(!told.contains("5ecret"), "{told}");
+    for shown in
+        ["KEY=plain", "Binary files a/.env and /dev/null differ", "Binary files /dev/null and b/.env.local differ"]
+    {
+        assert!(told.contains(shown), "{shown}: {told}");
+    }
+}

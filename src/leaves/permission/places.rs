@@ -16,6 +16,7 @@ use self::names::{
     FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
 };
 pub(super) use self::programs::Named;
+pub use self::secret::WITHHELD;
 pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
 use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::call::{Done, Heard, Permitted, Ready};
 use crate::agent::{Conversation, Policy};
 use crate::message::{Content, Outcome, ToolResult};
-use crate::permission::{Permit, QUIET_GIT};
+use crate::permission::{Permit, QUIET_GIT, WITHHELD};
 use crate::protocol::{Delta, Event, Item};
 use crate::sandbox::Sandbox;
 use crate::sandbox::proxy::Gateway;
@@ -116,6 +116,12 @@ impl Runner {
             settings.env.insert("PATH".to_owned(), path.to_owned());
         }
         settings.env.extend(QUIET_GIT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        // In a folder of the session's, which every command may read.
+        let kept = self.store.keep_blob(WITHHELD.as_bytes()).map(|blob| self.store.blob_path(&blob));
+        if let (Ok(file), Some(parameters)) = (kept, settings.env.get_mut("GIT_CONFIG_PARAMETERS")) {
+            let file = file.to_string_lossy().replace('\'', r"'\''");
+            parameters.push_str(&format!(" 'core.attributesfile={file}'"));
+        }
         Arc::new(settings)
     }
 }

@@ -5,6 +5,7 @@ mod config;
 mod shown;
 
 pub(in crate::permission) use self::added::{Gathered, gathered, left_out};
+pub(in crate::permission) use self::config::tells_addresses;
 use super::super::shell::Word;
 use super::{Listed, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
 
@@ -51,12 +52,13 @@ pub const QUIET: &[(&str, &str)] = &[
     ),
 ];
 
-/// Options of the diff family and of revision walking that only read. Not --help, which starts a viewer of manuals.
+/// Options of the diff family and of revision walking that only read. Not --help, which starts a viewer of manuals, and not
+/// --text and --binary, which show what [`WITHHELD`](super::super::WITHHELD) keeps back.
 const DIFF: &str = "oneline stat? numstat shortstat dirstat? summary name-only name-status patch no-patch raw patch-with-stat \
     unified= color? no-color word-diff? word-diff-regex= color-words? cached staged merge-base minimal patience histogram \
     diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines ignore-cr-at-eol \
-    find-renames? find-copies? find-copies-harder no-renames full-index abbrev? no-abbrev binary diff-filter= pickaxe-all \
-    pickaxe-regex relative? no-relative text exit-code quiet check inter-hunk-context= function-context no-ext-diff \
+    find-renames? find-copies? find-copies-harder no-renames full-index abbrev? no-abbrev diff-filter= pickaxe-all \
+    pickaxe-regex relative? no-relative exit-code quiet check inter-hunk-context= function-context no-ext-diff \
     no-textconv ignore-submodules? no-prefix src-prefix= dst-prefix= compact-summary \
     graph decorate? no-decorate decorate-refs= all branches? tags? remotes? glob= max-count= skip= since= after= until= \
     before= author= committer= grep= invert-grep all-match regexp-ignore-case extended-regexp fixed-strings perl-regexp \
@@ -87,10 +89,10 @@ const fn sub(name: &'static str, flags: &'static str, valued: &'static str, long
 /// Subcommands that only read with these options. Their operands are revisions and paths in the repository.
 const SUBCOMMANDS: &[Reader] = &[
     // Not --output, --ext-diff, --textconv, -O: they write or run programs.
-    Reader { deep: &["--no-index"], wide: ("", "no-index"), ..sub("diff", "pusawbRMCDWzBct0", "UlSG", DIFF) },
-    sub("log", "pusawbRMCDWziEFPgcmqrt0", "UnlSGL", DIFF),
-    sub("show", "pusawbRMCDWzciEFPmqrt0", "UnlSGL", DIFF),
-    sub("whatchanged", "pusawbRMCDWzci0", "UnlSG", DIFF),
+    Reader { deep: &["--no-index"], wide: ("", "no-index"), ..sub("diff", "puswbRMCDWzBct0", "UlSG", DIFF) },
+    sub("log", "puswbRMCDWziEFPgcmqrt0", "UnlSGL", DIFF),
+    sub("show", "puswbRMCDWzciEFPmqrt0", "UnlSGL", DIFF),
+    sub("whatchanged", "puswbRMCDWzci0", "UnlSG", DIFF),
     sub(
         "shortlog",
         "nsec0",
@@ -428,9 +430,9 @@ const GREP: Reader = Reader {
     wide: ("", "untracked"),
     ..sub(
         "grep",
-        "aIivwEGFPnlLzochqpWr0H",
+        "IivwEGFPnlLzochqpWr0H",
         "eABCm",
-        "cached no-textconv text ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
+        "cached no-textconv ignore-case word-regexp invert-match extended-regexp basic-regexp perl-regexp \
          fixed-strings line-number column files-with-matches name-only files-without-match null only-matching count \
          color? no-color break heading show-function context= after-context= before-context= function-context and or not \
          all-match quiet max-depth= recursive no-recursive max-count= threads= full-name",

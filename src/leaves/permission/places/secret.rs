@@ -1,6 +1,8 @@
 //! Which files hold secrets by their names: environment files, credentials and keys, with their copies.
 
+use std::fmt::Write;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::super::commands::covered::is_device;
 use super::super::files::Files;
@@ -23,6 +25,8 @@ const NAMES: &str = ".npmrc .yarnrc .yarnrc.yml .netrc _netrc .git-credentials .
 /// Parts of a name that say which copy it is, or for what it counts.
 const COPIES: &str = "bak backup old orig save saved copy swp swo tmp prod production dev development stage staging test testing \
     local live ci qa preview release debug main master default enc dec auto";
+/// How many of them are backups.
+const BACKUPS: usize = 9;
 /// Parts with which a file shows what belongs into another.
 const EXAMPLES: [&str; 8] = ["example", "sample", "template", "tmpl", "tpl", "dist", "defaults", "schema"];
 /// Last words of a name that says what is in the file.
@@ -159,6 +163,65 @@ fn original(mut name: &str) -> &str {
     name
 }
 
+/// Attributes under which git tells of a secret no more than that it differs: what it shows of old commits, other branches and
+/// stashes is in no list of files that could be looked at before. As near to `holds_keys` as patterns get; of several that fit
+/// git takes the last.
+pub static WITHHELD: LazyLock<String> = LazyLock::new(|| {
+    let mut text = String::new();
+    let mut say = |pattern: &str, attribute: &str| {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "{pattern} {attribute}");
+    };
+    let words = |list: &'static str| list.split_ascii_whitespace();
+    for name in [
+        ".env",
+        ".env.*",
+        ".env-*",
+        ".env_*",
+        ".envrc",
+        ".envs/**",
+        ".secrets/**",
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+    ] {
+        say(name, "-diff");
+    }
+    for name in words(NAMES) {
+        say(name, "-diff");
+    }
+    for extension in words(KEYS) {
+        say(&format!("*.{extension}"), "-diff");
+        words(COPIES).take(BACKUPS).for_each(|copy| say(&format!("*.{extension}.{copy}"), "-diff"));
+    }
+    for told in TOLD {
+        for name in ["-", "_", ""].map(|between| told.join(between)) {
+            say(&name, "-diff");
+            words(DATA).for_each(|extension| say(&format!("*{name}.{extension}"), "-diff"));
+        }
+    }
+    for name in EXAMPLES {
+        say(&format!("*.{name}"), "!diff");
+        say(&format!(".env.{name}.*"), "!diff");
+    }
+    for kept in [
+        "*.pub",
+        "*.enc",
+        "*public*.pem",
+        "*pub.pem",
+        "*cert*.pem",
+        "*chain*.pem",
+        "ca.pem",
+        ".env.test",
+        ".env.testing",
+        ".env.ci",
+    ] {
+        say(kept, "!diff");
+    }
+    text
+});
+
 /// Whether nothing that the glob stands for holds secrets by its name.
 pub(in crate::permission) fn only_sources(glob: &str) -> bool {
     let plain = |extension: &str| extension != "env" && is_one_of(SOURCES, extension);
@@ -169,6 +232,30 @@ pub(in crate::permission) fn only_sources(glob: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By git itself.
+    #[test]
+    fn git_withholds_what_holds_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let attributes = folder.path().join("attributes");
+        std::fs::write(&attributes, &*WITHHELD).unwrap();
+        let names = ".env .env.local .envrc deploy/.env.production prod.env server.key ca/tls.pem key.pem.bak .npmrc .netrc auth.json \
+                     id_rsa id_ed25519.old secrets.yml my-secrets.json credentials.toml db_password.txt service-account.json \
+                     .secrets/a x.tfvars .env.example .env.sample public.pem id_rsa.pub cert.pem .env.test credentials.yml.enc \
+                     src/main.rs secrets.rs environment.ts README.md package.json password.py";
+        let git = |words: &[&str]| {
+            let mut git = std::process::Command::new("git");
+            git.arg("-C").arg(folder.path()).arg("-c").arg(format!("core.attributesFile={}", attributes.display()));
+            String::from_utf8(git.args(words).output().unwrap().stdout).unwrap()
+        };
+        git(&["init", "-q"]);
+        for name in names.split_ascii_whitespace() {
+            let told = git(&["check-attr", "diff", "--", name]);
+            let withheld = told.trim().ends_with(": unset");
+            let path = Path::new(name);
+            assert_eq!(withheld, holds_keys(path) && !may_be_kept(path), "{told}");
+        }
+    }
 
     #[test]
     fn what_a_repository_may_keep() {
