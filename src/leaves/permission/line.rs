@@ -458,6 +458,45 @@ mod tests {
         assert_eq!(wrong, Vec::<String>::new(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     }
 
+    /// Whether it is described by nobody here what a program does with its words: it may run them.
+    #[test]
+    fn programs_that_nobody_described_may_run_what_is_behind_them() {
+        const HERE: Table = Table(&[
+            ("/usr/bin/touch", "/usr/bin/touch"),
+            ("/usr/bin/install", "/usr/bin/install"),
+            ("/usr/bin/test", "/usr/bin/test"),
+            ("/usr/bin/echo", "/usr/bin/echo"),
+            ("/usr/bin/pytest", "/usr/bin/pytest"),
+            ("/p/README.md", "/p/README.md"),
+        ]);
+        let (mode, rules) = header(
+            "default; allow Bash(setarch:*), Bash(foo:*), Bash(tool install:*), Bash(uv run:*), Bash(prlimit --nproc=5 touch:*)",
+        );
+        for (line, want) in [
+            ("setarch x86_64 touch m", Behavior::Ask),
+            ("setarch touch", Behavior::Ask),
+            ("setarch x86_64", Behavior::Allow),
+            ("foo install x", Behavior::Ask),
+            ("foo test x", Behavior::Allow),
+            ("foo echo x", Behavior::Allow),
+            ("foo build x", Behavior::Allow),
+            ("tool install x", Behavior::Allow),
+            // What a subcommand that the rule names is given are names of its own, as in `brew install git`.
+            ("tool install touch", Behavior::Allow),
+            ("uv run pytest", Behavior::Allow),
+            ("prlimit --nproc=5 touch m", Behavior::Allow),
+            ("prlimit --nproc=5 install m", Behavior::Ask),
+        ] {
+            let access = Access::Shell { command: line.into(), cwd: "/p".into() };
+            let places = Places { programs: vec!["/usr/bin".into()], ..Places::for_tests() };
+            let vocabulary = crate::permission::vocabulary::TOOLS;
+            let (rules, level) = (&rules, Level::None);
+            let query = Query { tool: "Bash", access: &access, mode, rules, places: &places, vocabulary, level };
+            let decision = decide(&query, &HERE);
+            assert_eq!(decision.behavior, want, "{line}: {decision:?}");
+        }
+    }
+
     #[test]
     fn lines_that_nothing_confines() {
         const HERE: Table = Table(&[

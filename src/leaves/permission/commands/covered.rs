@@ -198,6 +198,9 @@ fn acting(covered: &Covered, name: &str, arguments: &[String]) -> Vec<String> {
         acting.extend(operands.iter().filter(|word| made && is_elsewhere(word)).map(|word| (*word).to_owned()));
     }
     let otherwise = !describes(name);
+    if covered.command.is_empty() {
+        acting.extend(passed.iter().filter(|word| word.starts_with('-')).cloned());
+    }
     if otherwise || EXACT.split(' ').any(|known| known == name) {
         let named = |word: &str| {
             let name = word.split('=').next().unwrap_or_default();

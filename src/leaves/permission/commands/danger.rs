@@ -76,11 +76,11 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     }
     if let Some(at) = behind(name, arguments) {
         let program = &arguments[at];
-        // What it starts must be the project's or a package, and not start more.
-        let foreign = names_elsewhere(program)
-            || program == "-"
-            || program.contains(':')
-            || wrapper::carries(program.rsplit('/').next().unwrap_or_default());
+        // What it starts must be the project's or a package, and not start more, nor be a program of the system that changes files.
+        let own = program.rsplit('/').next().unwrap_or_default();
+        let changes = own == "git" || super::takes_data(own) && !super::is_known(own);
+        let foreign =
+            names_elsewhere(program) || program == "-" || program.contains(':') || changes || wrapper::carries(own);
         return if foreign { vec![program.clone()] } else { dangers(&arguments[at..]) };
     }
     if super::takes_data(name) || super::super::dynamic::is_inert(name) {
@@ -127,6 +127,20 @@ const STARTERS: [(&str, &str); 20] = [
     ("pipx", "run"),
 ];
 
+/// Whether nobody described what the program makes of its words: it may run them, as wrappers do of which we know nothing.
+pub(in crate::permission) fn is_undescribed(words: &[String]) -> bool {
+    let Some((path, arguments)) = words.split_first() else { return false };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
+    let described = name == "ssh"
+        || listed.or_else(|| unlisted(name, arguments)).is_some()
+        || behind(name, arguments).is_some()
+        || covered::is_plainly_known(name)
+        || covered::is_script(path)
+        || wrapper::carries(name);
+    !described && !super::is_known(name) && !super::takes_data(name) && !super::super::dynamic::is_inert(name)
+}
+
 /// The place of the program that such a command starts.
 fn behind(name: &str, arguments: &[String]) -> Option<usize> {
     let named = |(known, word): &&(&str, &str)| {
@@ -134,11 +148,11 @@ fn behind(name: &str, arguments: &[String]) -> Option<usize> {
     };
     let (_, word) = STARTERS.iter().find(named)?;
     let own = usize::from(!word.is_empty());
-    // A module of Python's, and what keeps npx from fetching anything.
+    // The end of its options, a module of Python's, and what keeps npx from fetching anything.
     let passed = |word: &&String| match name {
+        _ if *word == "--" => true,
         "uv" => *word == "-m" || *word == "--module",
-        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline" | "--"),
-        "npm" | "pnpm" => *word == "--",
+        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline"),
         _ => false,
     };
     let at = own + arguments.iter().skip(own).take_while(passed).count();

@@ -95,6 +95,22 @@ pub(super) fn unfit(query: &Query, words: &[Word], cwd: &Cwd, files: &dyn Files)
     paths::gate(query, &commands::reads(&words[..=subcommand]).ok()?, cwd, files).err()
 }
 
+/// Whether git's words may show addresses of remotes, also in a form of which nobody knows that it only reads.
+pub(super) fn tells_addresses(words: &[Word]) -> bool {
+    const KEEPING: [&str; 9] =
+        ["add", "rename", "remove", "rm", "set-url", "set-head", "set-branches", "prune", "update"];
+    let known: Vec<String> = words.iter().map(Word::known).collect();
+    let valued = |at: usize| matches!(known[at].as_str(), "-C" | "-c");
+    let Some(at) = (1..known.len()).find(|at| !known[*at].starts_with('-') && !valued(at - 1)) else { return false };
+    let rest: Vec<&str> = known[at + 1..].iter().map(String::as_str).collect();
+    match known[at].as_str() {
+        "config" => commands::git::tells_addresses(&rest),
+        "remote" => rest.first().is_some_and(|what| !KEEPING.contains(what)),
+        "ls-remote" => true,
+        _ => false,
+    }
+}
+
 /// Beside a git command that changes something, one that reads would run hooks, too: that asks, or a rule allows it.
 pub(super) fn beside(parts: &mut [Part]) {
     if parts.iter().any(|part| part.git == Git::Changes) {

@@ -52,10 +52,13 @@ impl Judge<'_> {
         let stays = || self.unpacks_out(words, cwd).is_none();
         let known = OnceCell::new();
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
+        let carries = OnceCell::new();
+        let named =
+            |rule: &Rule| carries.get_or_init(|| self.may_carry(words)).is_none_or(|at| rule.words().count() > at);
         self.query.entries(Behavior::Allow).find(|entry| {
             matching::allows(&entry.rule, words, settled, placed)
                 && (*entry.rule.specifier() == Specifier::Any
-                    || meant(entry) && fits(&entry.rule) && apart(entry) && stays())
+                    || named(&entry.rule) && meant(entry) && fits(&entry.rule) && apart(entry) && stays())
         })
     }
 
@@ -85,6 +88,9 @@ impl Judge<'_> {
         }
         if let Some(reason) = (Unnamed { query: self.query, files: self.files }).reaches_ruled(words, cwd) {
             return Some(Verdict::firm(reason));
+        }
+        if self.query.mode != Mode::Bypass && self.shows_account(words, cwd) {
+            return Some(Verdict::firm("it shows the address of a remote with the account or token in it"));
         }
         let unfit = git::unfit(self.query, words, cwd, self.files);
         unfit.filter(|_| self.query.mode != Mode::Bypass).map(Verdict::firm)
@@ -119,6 +125,22 @@ impl Judge<'_> {
         all
     }
 
+    /// The first word that names a program, behind one of which nobody knows whether it runs its words: `setarch`, `prlimit` and
+    /// many others do.
+    fn may_carry(&self, words: &[Word]) -> Option<usize> {
+        let harmless = |name: &str| matches!(name, "test" | "[") || dynamic::is_inert(name);
+        let is_program = |name: &String| {
+            let mut folders = self.query.places.programs.iter();
+            !name.contains('/') && !harmless(name) && folders.any(|folder| self.files.runs(&folder.join(name)))
+        };
+        let known: Vec<String> = words.iter().map(Word::known).collect();
+        if !commands::danger::is_undescribed(&known) {
+            return None;
+        }
+        self.files.spend(self.query.places.programs.len());
+        words.iter().skip(1).position(|word| word.literal().is_some_and(|name| is_program(&name))).map(|at| at + 1)
+    }
+
     /// Whether what the command runs by itself, wherever it starts, is the project's.
     fn is_owned(&self, words: &[Word], cwd: &Cwd) -> bool {
         match commands::runs_of_folder(words) {
@@ -134,6 +156,14 @@ impl Judge<'_> {
         let own = (1..words.len()).take_while(|at| words[*at].prefix().starts_with('-') || is_value(at));
         own.filter(is_value)
             .fold(cwd.clone(), |cwd, at| Cwd(paths::paths(&words[at], &cwd, self.query.places, self.files)))
+    }
+
+    /// Whether git would show the address of a remote that holds an account.
+    fn shows_account(&self, words: &[Word], cwd: &Cwd) -> bool {
+        let Some(words) = git::inner(words).filter(|words| git::tells_addresses(words)) else { return false };
+        let user = self.query.places.git_user();
+        let folders = self.entered(&words, cwd).0;
+        folders.is_none_or(|folders| folders.iter().any(|folder| self.files.names_account(folder, user)))
     }
 
     /// What git would obey in the repository where it starts, beside its own hooks.
@@ -172,8 +202,16 @@ impl Judge<'_> {
 
     /// What of the command a rule for the same command does not cover.
     pub(super) fn beyond(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
+        let carries = self.may_carry(words);
         self.query.entries(Behavior::Allow).find_map(|entry| {
             let placed = || placed(words, cwd, self.query.places, self.files);
+            if let Some(at) = carries.filter(|_| matching::allows(&entry.rule, words, true, placed)) {
+                let (own, inner) = (words[0].known(), words[at].known());
+                return Some(format!(
+                    "{own} may run the words behind it, and {} does not name {inner}",
+                    because(entry)
+                ));
+            }
             let beyond = matching::beyond(&entry.rule, words, placed)?;
             Some(format!("{} does not cover {beyond}", because(entry)))
         })

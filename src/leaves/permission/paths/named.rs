@@ -183,6 +183,9 @@ fn candidates(word: &str) -> Vec<String> {
     parts.extend(word.split(':').map(str::to_owned));
     // The file of `-d @file`, `-F name=<file;type=…`, `:(top)file`.
     parts.extend(word.split(['@', '<', '=', ';', ',', ')']).map(|part| part.trim().to_owned()));
+    // The folder that a clone makes is called as what it is cloned from, without these.
+    let cloned = [".git", ".bundle"].iter().filter_map(|end| word.trim_end_matches('/').strip_suffix(end));
+    parts.extend(cloned.filter_map(|name| name.rsplit(['/', ':']).next()).map(str::to_owned));
     if may_hold_line(word) {
         parts.extend(all_segments(word).into_iter().flatten());
     }
@@ -286,6 +289,11 @@ fn unpacks_over(name: &str, words: &[Word], cwd: &Cwd, query: &Query, files: &dy
         }
         "unzip" => !texts.iter().any(|text| ['l', 't', 'p', 'v', 'Z'].iter().any(|letter| short(text, *letter))),
         "patch" => !texts.iter().any(|text| text == "--dry-run"),
+        "git" => {
+            let told = ["--check", "--stat", "--numstat", "--summary"];
+            let applies = |text: &String| text == "apply" || text == "am";
+            texts.iter().any(applies) && !texts.iter().any(|text| told.contains(&text.as_str()))
+        }
         "cpio" | "7z" | "unrar" => true,
         _ => false,
     };

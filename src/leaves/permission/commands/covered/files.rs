@@ -25,18 +25,18 @@ pub(super) const TABLE: &[Covered] = &[
         "cp",
         "archive/a attributes-only backup? b/b copy-contents d/d force/f interactive/i H/H link/l dereference/L no-clobber/n \
          no-dereference/P preserve? p/p no-preserve= parents recursive/R r/r reflink? remove-destination sparse= \
-         strip-trailing-slashes symbolic-link/s suffix=/S target-directory=/t no-target-directory/T update? u/u verbose/v \
+         strip-trailing-slashes symbolic-link/s target-directory=/t no-target-directory/T update? u/u verbose/v \
          one-file-system/x Z/Z help version",
     ),
     files(
         "mv",
-        "backup? b/b force/f interactive/i no-clobber/n strip-trailing-slashes suffix=/S target-directory=/t \
+        "backup? b/b force/f interactive/i no-clobber/n strip-trailing-slashes target-directory=/t \
          no-target-directory/T update? u/u verbose/v Z/Z help version",
     ),
     last(
         "ln",
         "backup? b/b directory/d F/F force/f interactive/i logical/L no-dereference/n physical/P relative/r symbolic/s \
-         suffix=/S target-directory=/t no-target-directory/T verbose/v help version",
+         target-directory=/t no-target-directory/T verbose/v help version",
     ),
     files(
         "rm",
@@ -60,13 +60,10 @@ pub(super) const TABLE: &[Covered] = &[
     files("dd", "help version"),
     files(
         "gzip",
-        "stdout/c decompress/d force/f keep/k list/l no-name/n name/N quiet/q recursive/r suffix=/S test/t verbose/v fast/1 \
+        "stdout/c decompress/d force/f keep/k list/l no-name/n name/N quiet/q recursive/r test/t verbose/v fast/1 \
          2/2 3/3 4/4 5/5 6/6 7/7 8/8 best/9 help/h version/V",
     ),
-    files(
-        "gunzip",
-        "stdout/c force/f keep/k list/l no-name/n name/N quiet/q recursive/r suffix=/S test/t verbose/v help/h",
-    ),
+    files("gunzip", "stdout/c force/f keep/k list/l no-name/n name/N quiet/q recursive/r test/t verbose/v help/h"),
     covered("unzip", "l/l t/t v/v n/n o/o q/q j/j a/a b/b x/x C/C L/L p/p c/c f/f u/u z/z D/D d=/d"),
     files(
         "patch",
@@ -91,7 +88,7 @@ pub(super) const TABLE: &[Covered] = &[
         "rsync",
         Operands::Remote,
         "verbose/v info= quiet/q no-motd checksum/c archive/a recursive/r inc-recursive no-inc-recursive relative/R \
-         no-implied-dirs backup/b suffix= update/u inplace append append-verify dirs/d mkpath links/l copy-links/L safe-links \
+         no-implied-dirs backup/b update/u inplace append append-verify dirs/d mkpath links/l copy-links/L safe-links \
          copy-dirlinks/k hard-links/H perms/p executability/E chmod= acls/A xattrs/X owner/o group/g devices specials D/D \
          times/t atimes/U crtimes/N omit-dir-times/O omit-link-times/J no-perms no-p no-owner no-o no-group no-g no-times no-t \
          no-links no-l no-D sparse/S preallocate dry-run/n whole-file/W no-whole-file one-file-system/x existing \

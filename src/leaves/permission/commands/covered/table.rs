@@ -290,7 +290,7 @@ pub(super) const TABLE: &[Covered] = &[
     last(
         "install",
         "directory/d mode=/m owner=/o group=/g verbose/v compare/C preserve-timestamps/p target-directory=/t \
-         no-target-directory/T D/D c/c backup? b/b suffix=/S strip/s preserve-context Z/Z",
+         no-target-directory/T D/D c/c backup? b/b strip/s preserve-context Z/Z",
     ),
     leading("cargo", CARGO_FIRST, CARGO),
     leading("npm config", "get list ls", NPM),

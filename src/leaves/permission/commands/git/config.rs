@@ -63,7 +63,7 @@ pub(super) fn tells(texts: &[&str]) -> bool {
 }
 
 /// Whether what it tells may be the address of a remote.
-pub(super) fn tells_addresses(texts: &[&str]) -> bool {
+pub(in crate::permission) fn tells_addresses(texts: &[&str]) -> bool {
     let section =
         |text: &str| text.trim_start_matches('^').split(['.', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     texts.iter().any(|text| {
