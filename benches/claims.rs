@@ -492,11 +492,13 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
         search_url: None,
         secret_env: Vec::new(),
         env: BTreeMap::new(),
+        undo: None,
     };
     let (live, _) = tokio::sync::mpsc::unbounded_channel();
     let context = tools::Context {
         call: "1".into(),
         permit: Permit::by_hand(),
+        undoing: Default::default(),
         dirs: dirs.clone(),
         seen: Arc::default(),
         plan: None,

@@ -38,10 +38,12 @@ impl Recall {
             search_url: None,
             secret_env: Vec::new(),
             env: BTreeMap::new(),
+            undo: None,
         };
         let context = tools::Context {
             call: "1".into(),
             permit: Permit::by_hand(),
+            undoing: Default::default(),
             dirs: dirs.clone(),
             seen: Arc::default(),
             plan: None,

@@ -1,6 +1,7 @@
 //! A session on disk: an append-only log, and the context as a projection of it.
 
 mod changes;
+pub mod compared;
 pub mod context;
 #[cfg(test)]
 mod counting;

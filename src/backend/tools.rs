@@ -34,6 +34,7 @@ mod write;
 #[cfg(test)]
 mod fixture;
 
+pub use bash::Changed;
 pub use call::{Call, Running};
 pub use task::{Launch, Report, no_such_agent, output as report};
 pub use toolbox::{RULES, Toolbox};
@@ -88,6 +89,8 @@ pub enum After {
     Skill { name: String, args: String },
     /// Offers these rules when the command is asked about again: the sandbox kept it from something.
     Denied { command: String, rules: Vec<String> },
+    /// Notes what a command changed, so that it can be undone.
+    Changed(Changed),
     /// Ends the turn; calls that follow are answered as not run.
     End(TurnEnd),
 }
@@ -172,6 +175,40 @@ pub struct Settings {
     pub secret_env: Vec<String>,
     /// Further variables of commands; a name in `secret_env` is left out.
     pub env: BTreeMap<String, String>,
+    /// What is kept of files that commands change. None: nothing.
+    pub undo: Option<Undo>,
+}
+
+/// How much is kept so that what commands change can be undone, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Undo {
+    /// Largest file that is copied.
+    pub largest: u64,
+    /// Most that is copied for one command.
+    pub budget: u64,
+    /// Most that a session keeps.
+    pub session: u64,
+}
+
+/// How what a command changes is kept, so that it can be undone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Undoing {
+    /// It changes nothing, or nobody wants to undo it.
+    #[default]
+    Off,
+    /// It is recorded under this name.
+    Recorded(String),
+    /// It is not: all files are looked at before and after, to tell which of them changed.
+    Compared(Unrecordable),
+}
+
+/// Why what a command changes cannot be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unrecordable {
+    /// It starts a program with more rights than the user has, which it would not get.
+    Privileged,
+    /// The kernel, or what cocode runs in, does not allow it.
+    Here,
 }
 
 impl Settings {
@@ -266,6 +303,7 @@ pub struct Context {
     pub call: String,
     /// What the call was let do.
     pub permit: Permit,
+    pub undoing: Undoing,
     pub dirs: Arc<Dirs>,
     pub seen: Arc<Seen>,
     /// Where the plan is to be written; none outside plan mode.

@@ -39,9 +39,10 @@ impl Run<'_> {
                 self.imports.push(import.display().to_string());
                 Answer::No { feedback: None }
             }
-            Question::LocalServer { .. } | Question::Repeated { .. } | Question::Locked { .. } => {
-                Answer::No { feedback: None }
-            }
+            Question::LocalServer { .. }
+            | Question::Repeated { .. }
+            | Question::Unrecorded { .. }
+            | Question::Locked { .. } => Answer::No { feedback: None },
             Question::Plan { plan, .. } => {
                 // What was asked for is the plan; the turn ends with it.
                 self.plan = Some(plan);

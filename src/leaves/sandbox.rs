@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use running::{Running, Sandbox};
+pub use running::{Happening, Running, Sandbox};
 
 /// How far this machine can confine a command, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -372,11 +372,19 @@ async fn broken_settings_of_the_folder_are_told_and_make_it_ask() {
 #[tokio::test]
 async fn an_undo_that_changes_nothing_names_the_commands() {
     let script = "- reply: [tool: {name: Bash, input: {command: mv a.txt b.txt}}]\n- reply: [text: Done.]\n";
-    let run =
-        Harness::new().file("a.txt", "one").script(script).mode(Mode::Bypass).prompt("go").prompt("/undo").run().await;
+    let run = Harness::new()
+        .set("undo.commands = false")
+        .file("a.txt", "one")
+        .script(script)
+        .mode(Mode::Bypass)
+        .prompt("go")
+        .prompt("/undo")
+        .run()
+        .await;
     let want = "Nothing to undo.⏎not undone, because a command did it: mv a.txt b.txt";
     assert!(run.trace().contains(want), "{}", run.trace());
     let run = Harness::new()
+        .set("undo.commands = false")
         .file("a.txt", "one")
         .script(&format!(
             "{CHANGE}- reply: [tool: {{name: Bash, input: {{command: echo mine > a.txt}}}}]\n- reply: [text: Seen.]"

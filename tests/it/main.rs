@@ -134,6 +134,9 @@ mod tmux;
 mod trust;
 /// Whole turns with tool calls over every wire.
 mod turns;
+/// What shell commands changed, undone like edits; the horror cases of other agents.
+#[cfg(target_os = "linux")]
+mod undo_commands;
 /// No sentence reads as translated.
 mod voice;
 /// Every wire over HTTP, and everything that goes wrong on the way.

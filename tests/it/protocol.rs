@@ -113,6 +113,7 @@ fn questions() -> Vec<Question> {
         },
         Question::LocalServer { url: "http://127.0.0.1:1".into(), model: "m".into() },
         Question::Repeated { tool: "LS".into(), title: ".".into(), times: 5 },
+        Question::Unrecorded { path: "/p/a.txt".into() },
         Question::Locked { session: "id".into() },
         Question::Import { file: "/p/AGENTS.md".into(), import: "/etc/x".into(), reason: "it is outside".into() },
         Question::EnterPlan { reason: Some("many files".into()) },

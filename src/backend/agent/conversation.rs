@@ -32,6 +32,8 @@ pub struct Conversation {
     pub(super) presence: Presence,
     /// The folder of plans.
     pub(super) plans: PathBuf,
+    /// What is to be said of what was written down.
+    pub(super) news: Vec<String>,
 }
 
 /// Loads memory files as at the start of a session.
@@ -69,6 +71,7 @@ impl Conversation {
             above: None,
             presence: settings.presence,
             plans: policy.places.cocode_home.join("plans"),
+            news: Vec::new(),
         }
     }
 
@@ -142,7 +145,12 @@ impl Conversation {
     /// says so once it knows what it will write (`tools::Host::will_change`).
     pub(super) async fn announce(&mut self, change: Option<Note>) -> Result<(), session::Error> {
         match (change, &self.above) {
-            (Some(change), Some(above)) => note(&above.words, change).await,
+            (Some(mut change), Some(above)) => {
+                if let Note::Command { agent, .. } = &mut change {
+                    *agent = Some(above.agent.clone());
+                }
+                note(&above.words, change).await
+            }
             (Some(change), None) => self.note(change),
             (None, _) => Ok(()),
         }
@@ -158,6 +166,18 @@ impl Conversation {
                 self.append(EntryKind::CommandRan { call, command, record, agent })?;
                 self.session.sync()
             }
+            Note::Ended { record, finished, most } => {
+                self.session.command_ended(&record, &finished)?;
+                self.news.extend(self.session.retain_records(most));
+                Ok(())
+            }
+        }
+    }
+
+    /// Says what came of writing something down.
+    pub(super) async fn tell_news(&mut self, mailbox: &Mailbox) {
+        for text in std::mem::take(&mut self.news) {
+            mailbox.emit(Event::Notice { text }).await;
         }
     }
 

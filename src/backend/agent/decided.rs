@@ -17,6 +17,7 @@ pub(super) fn of(question: &Question, answer: &Answer) -> Option<Decided> {
         Question::Trust { folder, .. } => (Matter::Trust, folder.display().to_string()),
         Question::LocalServer { url, .. } => (Matter::Server, url.clone()),
         Question::Repeated { tool, title, .. } => (Matter::Repeated, format!("{tool} {title}")),
+        Question::Unrecorded { path } => (Matter::Unrecorded, path.display().to_string()),
         Question::Locked { .. } => {
             let how = if *answer == Answer::ReadOnly { "to read only" } else { "in a copy" };
             (Matter::Locked, how.to_owned())

@@ -10,6 +10,7 @@ mod hooked;
 mod prepare;
 mod repeats;
 mod run;
+mod undoing;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -159,7 +160,7 @@ impl Agent {
                     }
                 };
             }
-            match self.conversation.announce(call.change()).await {
+            match undoing::announce(self, &mut call).await {
                 Ok(()) => permitted.push(call),
                 // What is there cannot be read, so it could not be put back: the model may go another way.
                 Err(error @ session::Error::Io { action: "read", .. }) => {
@@ -177,14 +178,14 @@ impl Agent {
         done.extend(self.run_all((permitted, among), mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
-            let Done { result, after } = done.swap_remove(at);
+            let Done { result, after, changed } = done.swap_remove(at);
             let call = known.iter().find(|(call, ..)| *call == id);
             let again = self.repeats.note(&name, &input, &result);
             let read = match call {
                 Some((_, Access::Read { path }, _)) if result.outcome == Outcome::Ok => Some((id, path.clone())),
                 _ => None,
             };
-            watched.note(&result);
+            watched.note(&result, changed);
             self.conversation.answer(result, mailbox).await?;
             for after in after {
                 match after {
@@ -194,6 +195,8 @@ impl Agent {
                         Box::pin(self.run_skill(Invocation { name, args }, mailbox, cancel)).await?
                     }
                     After::Denied { command, rules } => self.policy.denials.note(command, rules),
+                    // It was noted when the call ended.
+                    After::Changed(_) => {}
                     After::End(stop) => end = end.or(Some(stop)),
                 }
             }
@@ -243,13 +246,16 @@ impl Agent {
         loop {
             tokio::select! {
                 biased;
-                results = &mut all => {
+                mut results = &mut all => {
                     while let Ok(word) = heard.try_recv() {
                         self.take_word(word, mailbox).await?;
                     }
                     let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
                     for usage in spent {
                         self.spend("web search", usage)?;
+                    }
+                    for done in &mut results {
+                        undoing::note(self, done, mailbox).await?;
                     }
                     return Ok(results);
                 }
@@ -294,15 +300,16 @@ impl Agent {
         let shown = Message::reply(vec![Block::ToolCall(prepared.call.clone())]);
         self.conversation.push(Message { agent_visible: false, ..shown }, mailbox).await?;
         let result = match self.admit(prepared, Asks::Person, mailbox, cancel).await? {
-            Admission::Run(permitted) => {
-                self.conversation.announce(permitted.change()).await?;
+            Admission::Run(mut permitted) => {
+                undoing::announce(self, &mut permitted).await?;
                 let permitted = vec![permitted];
                 let mut watched =
                     Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
                 let done = self.run_all((permitted, 1), mailbox, cancel).await?;
                 let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
-                let result = done.into_iter().next().map_or_else(none, |done| done.result);
-                watched.note(&result);
+                let done = done.into_iter().next().unwrap_or_else(|| none().into());
+                watched.note(&done.result, done.changed);
+                let result = done.result;
                 let at = self.hooks_at();
                 self.hooking.after_calls(watched, at, &mut self.conversation, mailbox, cancel).await?;
                 result
@@ -325,12 +332,14 @@ impl Agent {
         mailbox: &Mailbox,
     ) -> Result<ToolResult, session::Error> {
         let id = CallId(format!("user_{}", self.conversation.session.next_seq()));
-        let permitted = match self.of_hand(id, tools::BASH, json!({ "command": command })) {
+        let mut permitted = match self.of_hand(id, tools::BASH, json!({ "command": command })) {
             Ok(ready) => ready.with(Permit::by_hand(), Consent::Given),
             Err((id, problem)) => return Ok(ToolResult::of_text(id, Outcome::Error, problem)),
         };
-        self.conversation.announce(permitted.change()).await?;
-        Ok(self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await.result)
+        undoing::announce(self, &mut permitted).await?;
+        let mut done = self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await;
+        undoing::note(self, &mut done, mailbox).await?;
+        Ok(done.result)
     }
 
     /// What lines of the user run with beside the turn that is about to begin, until `cancel` ends them.
@@ -424,6 +433,7 @@ impl Agent {
             Word::Note { note, noted } => {
                 // The one who asks may have been cancelled meanwhile.
                 let _ = noted.send(self.conversation.note(note));
+                self.conversation.tell_news(mailbox).await;
             }
             Word::Granted { rule, source } => {
                 self.policy.allow(&rule, source);

@@ -10,6 +10,7 @@ use crate::message::{CallId, Usage};
 use crate::permission::{Mode, Source};
 use crate::provider::catalog::ModelSpec;
 use crate::session::entry::Decided;
+use crate::session::recorded::Finished;
 use crate::session::{self, Session};
 use crate::thinking::Level;
 use crate::tools::FileChange;
@@ -52,6 +53,8 @@ pub(super) enum Note {
     Settled(PathBuf),
     /// A command is to run; what it changes is recorded under this name.
     Command { call: CallId, command: String, record: Option<String>, agent: Option<String> },
+    /// It has ended, and changed this. All records together take no more than `most` bytes.
+    Ended { record: String, finished: Finished, most: u64 },
 }
 
 /// What a sub-agent tells the agent above, whose log belongs to the session.

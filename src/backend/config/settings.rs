@@ -45,6 +45,7 @@ pub struct Config {
     pub hooks: hooks::Definitions,
     pub agents: Agents,
     pub sandbox: Sandbox,
+    pub undo: Undo,
     pub sessions: Sessions,
     pub memory: Memory,
     pub thinking: Thinking,
@@ -82,6 +83,7 @@ impl Config {
             secret_env: self.secret_env(),
             // A variable that no process can be given would keep every command from starting.
             env: self.env.clone().into_iter().filter(|(name, value)| can_be_set(name, value)).collect(),
+            undo: self.undo.limits(),
         }
     }
 
@@ -258,6 +260,31 @@ impl Sandbox {
             excluded: self.excluded.clone(),
             caches: Preset::variables().filter_map(|name| Some((name.to_owned(), variable(name)?.into()))).collect(),
         }
+    }
+}
+
+/// `[undo]`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Undo {
+    pub commands: bool,
+    #[schemars(range(min = 1))]
+    pub file_mb: u64,
+    #[schemars(range(min = 1))]
+    pub command_mb: u64,
+    #[schemars(range(min = 1))]
+    pub session_mb: u64,
+}
+
+impl Undo {
+    fn limits(&self) -> Option<tools::Undo> {
+        const MB: u64 = 1 << 20;
+        let bytes = |mb: u64| mb.saturating_mul(MB);
+        self.commands.then(|| tools::Undo {
+            largest: bytes(self.file_mb),
+            budget: bytes(self.command_mb),
+            session: bytes(self.session_mb),
+        })
     }
 }
 

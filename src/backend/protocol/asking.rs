@@ -71,6 +71,8 @@ pub enum Question {
     LocalServer { url: String, model: String },
     /// The same call kept returning the same result: continue?
     Repeated { tool: String, title: String, times: u32 },
+    /// The disk is full, so what a command is about to change there cannot be saved: continue without undo, or stop it?
+    Unrecorded { path: PathBuf },
     /// Another process writes this session: fork it, or read only?
     Locked { session: String },
     /// A memory file imports a file that is not read silently.

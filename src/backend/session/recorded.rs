@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ struct Row {
     path: PathBuf,
     before: Version,
     after: Version,
+    /// When the command was about to touch it for the first time, and when all had ended, in nanoseconds since 1970.
+    #[serde(default)]
+    during: (u64, u64),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -139,6 +143,7 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
         room: AFTERS,
         elsewhere: HashMap::new(),
         again: Vec::new(),
+        ended: now(),
     };
     let (live, named): (Vec<&Touched>, Vec<&Touched>) =
         manifest.touched.iter().partition(|touched| touched.path.starts_with(closing.folder));
@@ -189,6 +194,7 @@ struct Closing<'a> {
     elsewhere: HashMap<PathBuf, bool>,
     /// Files with the same content under another stamp.
     again: Vec<Again>,
+    ended: u64,
 }
 
 impl Closing<'_> {
@@ -248,7 +254,7 @@ impl Closing<'_> {
             self.part(&self.folder.join(name))?;
         }
         self.keep_after(path, &mut after);
-        self.rows.push(Row { path: path.clone(), before, after });
+        self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, self.ended) });
         Ok(())
     }
 
@@ -319,6 +325,11 @@ impl Closing<'_> {
     }
 }
 
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// How many names a file has.
 pub(super) fn links(path: &Path) -> io::Result<u64> {
     let meta = fs::symlink_metadata(path)?;
@@ -352,7 +363,7 @@ fn own<'a>(version: &'a Version, record: &str) -> Option<&'a str> {
 fn told(rows: &[Row], mut missed: Vec<String>) -> Finished {
     let mut finished = Finished::default();
     // Other names of files are not known.
-    for Row { path, before, after } in rows.iter().filter(|row| row.path.extension() != Some(LIVE[1..].as_ref())) {
+    for Row { path, before, after, .. } in rows.iter().filter(|row| row.path.extension() != Some(LIVE[1..].as_ref())) {
         match (before, after) {
             (Version::Folder { .. }, Version::Folder { .. }) => finished.changed.push(path.clone()),
             // Of folders that come and go, what is in them says enough.
@@ -399,7 +410,7 @@ impl Reader<'_> {
         let folder = folder(self.store, &ran.record);
         let later: HashMap<PathBuf, Content> = lines(&folder.join(CONTENTS), |Later { path, content }| (path, content));
         let change = |row: Row| {
-            let Row { path, before, mut after } = row;
+            let Row { path, before, mut after, during } = row;
             if let (Version::File { content: content @ Content::Unsaved, .. }, Some(saved)) =
                 (&mut after, later.get(&path))
             {
@@ -407,7 +418,7 @@ impl Reader<'_> {
             }
             let mut left = self.again(&path, &after);
             left.push(after);
-            Change { record: Some(ran.record.clone()), ..Change::new(path, before, left, false) }
+            Change { record: Some(ran.record.clone()), during: Some(during), ..Change::new(path, before, left, false) }
         };
         let rows = rows(&folder).unwrap_or_default();
         rows.into_iter().filter(|row| ran.counts(&row.path)).map(change).collect()

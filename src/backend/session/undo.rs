@@ -154,9 +154,16 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the oldest records of commands when all of them take more than `most` bytes; says how many.
-    pub fn retain_records(&self, most: u64) -> usize {
-        recorded::retain(self.store(), &self.files().changes.records(), most).unwrap_or_default()
+    /// Removes the oldest records of commands when all of them take more than `most` bytes, and says so.
+    pub fn retain_records(&self, most: u64) -> Option<String> {
+        let gone = recorded::retain(self.store(), &self.files().changes.records(), most).unwrap_or_default();
+        let commands = if gone == 1 { "1 earlier command".to_owned() } else { format!("{gone} earlier commands") };
+        let text = || {
+            format!(
+                "what {commands} changed can no longer be undone: its saved files took more than undo.session_mb allows"
+            )
+        };
+        (gone > 0).then(text)
     }
 
     /// Takes the file changes of the last turn back that made some; again, those of the turn before. Files that the last

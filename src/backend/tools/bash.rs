@@ -2,6 +2,7 @@
 
 mod denials;
 mod reach;
+mod undoing;
 
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
 use crate::permission::{Access, CommandLine, Matches, Ruled};
-use crate::sandbox::{Policy, Running as Process};
+use crate::sandbox::{Happening, Policy, Running as Process};
 use crate::stdx::ansi::Cleaner;
 use crate::stdx::process::{Run, Streams, command_without};
 
@@ -27,6 +28,8 @@ use super::limit::Spool;
 use super::{After, Call, Context, Dirs, Manners, Output, file};
 use denials::Denial;
 use reach::Reach;
+pub use undoing::Changed;
+use undoing::{Verdict, Watch};
 
 /// Shortest time between two pieces of live output.
 const TICK: Duration = Duration::from_millis(50);
@@ -113,6 +116,8 @@ enum End {
     Exited(io::Result<ExitStatus>),
     TimedOut(Duration),
     Interrupted,
+    /// There was no room to save what it was about to change there.
+    Full(PathBuf),
 }
 
 async fn run(input: &Input, context: &Context) -> Output {
@@ -135,11 +140,18 @@ async fn run(input: &Input, context: &Context) -> Output {
         Ok(reach) => reach,
         Err(error) => return Output::error(format!("Cannot start the proxy of the sandbox: {error}.")),
     };
-    let (mut process, output, place) =
+    let mut watch = Watch::begin(context, &mut reach.policy).await;
+    let (mut process, output, place) = loop {
         match start(&input.command, start_in, context, (&reach.policy, &reach.variables)).await {
-            Ok(parts) => parts,
+            Ok(parts) => break parts,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull && reach.policy.record.is_some() => {
+                if let Verdict::Stopped(path) = watch.without(&mut reach.policy).await {
+                    return Output::error(format!("Not run: {}.", full(&path)));
+                }
+            }
             Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
-        };
+        }
+    };
     let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
     let mut last_place = LastRecord::default();
     let mut buffer = vec![0; 64 * 1024];
@@ -151,7 +163,7 @@ async fn run(input: &Input, context: &Context) -> Output {
             tokio::select! {
                 biased;
                 () = context.cancel.cancelled() => break End::Interrupted,
-                () = &mut deadline, if !reach.asks() => {
+                () = &mut deadline, if !reach.asks() && !watch.asks() => {
                     // The time in which it waited for a person is not its own.
                     let late = std::mem::take(&mut reach.waited);
                     if late.is_zero() {
@@ -161,7 +173,16 @@ async fn run(input: &Input, context: &Context) -> Output {
                     deadline.as_mut().reset(next);
                 }
                 () = reach.next() => {}
-                status = process.wait() => break End::Exited(status),
+                verdict = watch.answer(), if watch.asks() => match verdict {
+                    Verdict::Unrecorded(_) => process.unrecorded(),
+                    Verdict::Stopped(path) => break End::Full(path),
+                },
+                happening = process.next() => match happening {
+                    Ok(Happening::Ended(status)) => break End::Exited(Ok(status)),
+                    Ok(Happening::Effect(effect)) => watch.take(effect),
+                    Ok(Happening::Full(path)) => watch.ask(path),
+                    Err(error) => break End::Exited(Err(error)),
+                },
                 ready = place.readable(), if place_open => {
                     place_open = ready.is_ok() && last_place.read(&place, pipe::Receiver::try_read);
                 }
@@ -183,6 +204,8 @@ async fn run(input: &Input, context: &Context) -> Output {
     }
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (mut text, silent) = sink.finish(settings);
+    let (changed, told) = watch.finish(&text).await;
+    notes.extend(told);
     let effect = last_place.value().and_then(|place| moved(place, &context.dirs, &mut notes));
 
     let (outcome, code) = match &end {
@@ -213,6 +236,10 @@ async fn run(input: &Input, context: &Context) -> Output {
             ));
             (Outcome::Error, None)
         }
+        End::Full(path) => {
+            notes.push(format!("Stopped: {}", full(path)));
+            (Outcome::Error, None)
+        }
         End::Interrupted => {
             notes.push("Interrupted by the user; everything it started was killed".into());
             (Outcome::Interrupted, None)
@@ -234,9 +261,18 @@ async fn run(input: &Input, context: &Context) -> Output {
     }
     let display = Some(Display::Command { code, millis });
     let rules: Vec<String> = denied.into_iter().map(|denial| denial.rule).collect();
-    let after = (!rules.is_empty()).then(|| After::Denied { command: input.command.clone(), rules });
-    let (effects, after) = (effect.into_iter().collect(), after.into_iter().collect());
+    let denied = (!rules.is_empty()).then(|| After::Denied { command: input.command.clone(), rules });
+    let after = denied.into_iter().chain(changed.map(After::Changed));
+    let (effects, after) = (effect.into_iter().collect(), after.collect());
     Output { outcome, display, effects, after, ..Output::ok(text) }
+}
+
+/// Why a command was stopped, and what to do.
+fn full(path: &Path) -> String {
+    format!(
+        "the disk is full, so what it would change in {} could not be saved for undo. Free some space, or set undo.commands to false",
+        path.display()
+    )
 }
 
 /// Starts the shell. Both its outputs share one pipe, so that they stay in order; the other pipe is for where it is.

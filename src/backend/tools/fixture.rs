@@ -29,6 +29,7 @@ pub(super) fn settings() -> Settings {
         search_url: None,
         secret_env: vec!["SECRET_KEY".into()],
         env: [("SECRET_KEY".into(), "set".into()), ("FROM_SETTINGS".into(), "set".into())].into(),
+        undo: None,
     }
 }
 
@@ -158,6 +159,7 @@ impl Fixture {
             sandbox: crate::sandbox::Sandbox::off(),
             call: format!("call_{}", self.calls),
             permit,
+            undoing: Default::default(),
             dirs: Arc::new(self.dirs.clone()),
             seen: Arc::new(self.seen.clone()),
             plan: self.plan.clone(),

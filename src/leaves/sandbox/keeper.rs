@@ -2,8 +2,11 @@
 //! it stays below the keeper, to which the kernel hands the orphans.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,12 +14,16 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use super::confine::Confinement;
 use super::helper::{Signals, name};
+use super::record::{Full, Recording, Watcher};
 use super::wire::{self, Reply, Request};
+use super::{Effect, Policy};
 use crate::stdx::process::descendants;
-use crate::stdx::process::start::{Bonds, Ends, start};
+use crate::stdx::process::start::{Bonds, Ends, Join, start};
 
 /// The byte that asks for the end of the command.
 pub(super) const END: u8 = b'e';
+/// The byte that lets it continue although nothing of it can be recorded anymore.
+pub(super) const UNRECORDED: u8 = b'u';
 
 /// How long a process may take after SIGTERM.
 const GRACE: Duration = Duration::from_millis(50);
@@ -28,23 +35,23 @@ pub(super) fn keep(channel: OwnedFd, signals: &Signals, scratch: Option<&Path>) 
     // The setting is not inherited.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     name(c"sbx-keeper");
+    let channel = Channel::new(channel);
     match begin(&channel, scratch) {
-        Ok(Some(root)) => {
-            let mut command = Command { channel, root, running: true };
-            let began = command.say(&Reply::Started(root.as_raw_nonzero().get().cast_unsigned()));
+        Ok(Some(mut command)) => {
+            let began = channel.say(&Reply::Started(command.root.as_raw_nonzero().get().cast_unsigned()));
             let asked = began.is_ok() && command.watch(signals);
             command.end(if asked { GRACE } else { Duration::ZERO });
         }
         // The other end is gone already.
         Ok(None) => {}
         Err(error) => {
-            let _ = say(&channel, &Reply::failed(&error));
+            let _ = channel.say(&Reply::failed(&error));
         }
     }
 }
 
 /// Reads the request and starts the command.
-fn begin(channel: &OwnedFd, scratch: Option<&Path>) -> io::Result<Option<Pid>> {
+fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command>> {
     let (mut read, mut streams) = (Vec::new(), Vec::new());
     let mut buffer = vec![0; 64 * 1024];
     let request = loop {
@@ -69,13 +76,84 @@ fn begin(channel: &OwnedFd, scratch: Option<&Path>) -> io::Result<Option<Pid>> {
         confinement.set_up(&mut program)?;
     }
     let confined = confinement.as_ref().map(Confinement::prepared);
-    start(&program, ends, Bonds { with_us: true, mark: None, confined }).map(Some)
+    let recording = recording(&request.policy)?;
+    let joining = recording.as_ref().map(Recording::joining);
+    let joined = joining.as_ref().map(|joining| joining as &dyn Join);
+    let root = start(&program, ends, Bonds { with_us: true, mark: None, confined, joined })?;
+    let (full, allowed) = mpsc::channel();
+    let watching = Watching { channel: channel.clone(), allowed };
+    // One that could not join is not recorded: its manifest never begins, and so undo knows.
+    let serving = recording.and_then(|recording| recording.serve(watching).ok());
+    Ok(Some(Command { channel: channel.clone(), root, running: true, serving, full: Some(full) }))
+}
+
+/// Records what the command changes and protects what it must not; none where neither is wanted, or the kernel cannot.
+fn recording(policy: &Policy) -> io::Result<Option<Recording>> {
+    if policy.record.is_none() && policy.protected.is_empty() {
+        return Ok(None);
+    }
+    match Recording::new(policy.record.as_ref(), policy.protected.clone()) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
+        // The one who wants the command decides what becomes of it then.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => Err(error),
+        Err(error) => Err(io::Error::other(format!("what it changes cannot be recorded for undo: {error}"))),
+        recording => recording.map(Some),
+    }
+}
+
+/// The way to the one who wants the command. Its threads take turns.
+#[derive(Debug, Clone)]
+struct Channel(Arc<(OwnedFd, Mutex<()>)>);
+
+impl Channel {
+    fn new(socket: OwnedFd) -> Channel {
+        Channel(Arc::new((socket, Mutex::new(()))))
+    }
+
+    fn say(&self, reply: &Reply) -> io::Result<()> {
+        let (socket, turn) = &*self.0;
+        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = wire::message(reply)?;
+        let mut sent = 0;
+        while sent < bytes.len() {
+            sent += wire::send(socket.as_fd(), &bytes[sent..], &[])?;
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.0.as_fd()
+    }
+}
+
+/// Tells what comes up while the command is recorded.
+struct Watching {
+    channel: Channel,
+    /// Something comes where the command may continue unrecorded.
+    allowed: Receiver<()>,
+}
+
+impl Watcher for Watching {
+    fn tell(&mut self, effect: Effect) {
+        let _ = self.channel.say(&Reply::Effect(effect));
+    }
+
+    fn full(&mut self, path: &Path) -> Full {
+        match self.channel.say(&Reply::Full(path.to_owned())).is_ok() && self.allowed.recv().is_ok() {
+            true => Full::Unrecorded,
+            false => Full::Refuse,
+        }
+    }
 }
 
 struct Command {
-    channel: OwnedFd,
+    channel: Channel,
     root: Pid,
     running: bool,
+    serving: Option<JoinHandle<()>>,
+    full: Option<Sender<()>>,
 }
 
 impl Command {
@@ -95,9 +173,13 @@ impl Command {
             if !ready[1].revents().is_empty() && signals.drain() {
                 return true;
             }
-            if said {
-                let mut byte = [0];
-                return matches!(wire::receive(self.channel.as_fd(), &mut byte), Ok((1, _)) if byte[0] == END);
+            let mut byte = [0];
+            match said.then(|| wire::receive(self.channel.as_fd(), &mut byte)) {
+                None => {}
+                Some(Ok((1, _))) if byte[0] == UNRECORDED => {
+                    let _ = self.full.as_ref().map(|full| full.send(()));
+                }
+                Some(received) => return matches!(received, Ok((1, _)) if byte[0] == END),
             }
         }
     }
@@ -108,7 +190,7 @@ impl Command {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.root && self.running => {
                     self.running = false;
-                    let _ = self.say(&Reply::Ended(status.as_raw()));
+                    let _ = self.channel.say(&Reply::Ended(status.as_raw()));
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => return true,
@@ -117,8 +199,22 @@ impl Command {
         }
     }
 
-    /// Ends everything that is left: SIGTERM, up to the grace, SIGKILL.
-    fn end(&mut self, grace: Duration) {
+    /// Ends everything that is left: SIGTERM, up to the grace, SIGKILL. What was recorded is whole then.
+    fn end(mut self, grace: Duration) {
+        // A call that waits for an answer gets none anymore.
+        self.full = None;
+        self.end_all(grace);
+        let Some(serving) = self.serving.take() else { return };
+        let until = Instant::now() + PATIENCE;
+        while !serving.is_finished() && Instant::now() < until {
+            pause(Duration::from_micros(50));
+        }
+        if serving.is_finished() {
+            let _ = serving.join();
+        }
+    }
+
+    fn end_all(&mut self, grace: Duration) {
         let start = Instant::now();
         if !grace.is_zero() && self.reap() {
             signal_all(Signal::TERM);
@@ -140,10 +236,6 @@ impl Command {
         pause(Duration::from_millis(1));
         self.reap() && signal_all(Signal::KILL) > 0
     }
-
-    fn say(&self, reply: &Reply) -> io::Result<()> {
-        say(&self.channel, reply)
-    }
 }
 
 /// Sends a signal to everything below us; how many took it.
@@ -153,13 +245,4 @@ fn signal_all(signal: Signal) -> usize {
 
 fn pause(time: Duration) {
     let _ = poll(&mut [], Timespec::try_from(time).ok().as_ref());
-}
-
-fn say(channel: &OwnedFd, reply: &Reply) -> io::Result<()> {
-    let bytes = wire::message(reply)?;
-    let mut sent = 0;
-    while sent < bytes.len() {
-        sent += wire::send(channel.as_fd(), &bytes[sent..], &[])?;
-    }
-    Ok(())
 }

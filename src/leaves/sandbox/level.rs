@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::{Level, Policy, Sandbox};
+use super::record::Manifest;
+use super::{Level, Policy, Record, Sandbox};
 
 /// Longest time that the run may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -18,6 +19,8 @@ pub(super) struct Found(Arc<Once>);
 struct Once {
     level: OnceLock<Result<Level, String>>,
     told: OnceLock<()>,
+    /// What a command changes can be recorded.
+    records: OnceLock<()>,
 }
 
 impl Sandbox {
@@ -35,6 +38,11 @@ impl Sandbox {
         self.level()
     }
 
+    /// Whether what commands change can be recorded, as far as it was found out.
+    pub fn records(&self) -> bool {
+        self.found.0.records.get().is_some()
+    }
+
     /// Why nothing is confined, to be told once.
     pub fn untold(&self) -> Option<String> {
         let why = self.found.0.level.get()?.as_ref().err()?;
@@ -42,6 +50,15 @@ impl Sandbox {
     }
 
     async fn tried(&self) -> Result<Level, String> {
+        let store = tempfile::Builder::new().prefix("cocode-probe-").tempdir().map_err(|error| error.to_string())?;
+        let record = Record::new(store.path().to_owned(), Vec::new(), 0, 0);
+        // Recording does not hang on being confined.
+        let free = Policy { record: Some(record), ..Policy::free() };
+        if self.run_captured(Command::new("true"), &free, &[], PATIENCE, 1024).await.is_ok()
+            && Manifest::read(store.path()).is_ok_and(|manifest| manifest.began)
+        {
+            let _ = self.found.0.records.set(());
+        }
         let policy = Policy::reading(Vec::new());
         match self.run_captured(Command::new("true"), &policy, &[], PATIENCE, 1024).await {
             Ok(done) if done.code == Some(0) => Ok(Level::Kernel),

@@ -22,6 +22,23 @@ mod supervisor;
 pub use manifest::{LIVE, Line, MANIFEST, Manifest, Stamp, Touched};
 #[cfg(target_os = "linux")]
 pub use recording::{Joining, Recording};
+#[cfg(target_os = "linux")]
+pub use supervisor::{Full, Watcher};
+
+use std::path::PathBuf;
+
+use super::Record;
+
+/// What nobody wants back: temporary files, and what only looks like files.
+const SKIPPED: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
+
+impl Record {
+    /// Of a command that works in these folders, wherever they are.
+    pub fn new(store: PathBuf, within: Vec<PathBuf>, largest: u64, budget: u64) -> Record {
+        let skip = SKIPPED.into_iter().map(PathBuf::from).chain([std::env::temp_dir()]).collect();
+        Record { store, largest, budget, skip, within }
+    }
+}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use super::Policy;
 use super::level::Found;
+use super::{Effect, Policy};
 use crate::stdx::process::{self, Captured, Run, Streams, Unconfined};
 
 /// Runs commands under a policy. Its clones share one helper, which ends with the last of them and with this process.
@@ -91,9 +91,41 @@ impl Sandbox {
     }
 }
 
+/// What a command reports while it runs.
+#[derive(Debug)]
+pub enum Happening {
+    Effect(Effect),
+    /// There is no room to save what it is about to change there. It waits for `Running::unrecorded`, or its end.
+    Full(PathBuf),
+    Ended(ExitStatus),
+}
+
 /// A command that runs. Dropping it kills everything that it started.
 #[derive(Debug)]
 pub struct Running(Kind);
+
+impl Running {
+    /// Waits for what comes next. May be dropped and called again.
+    ///
+    /// # Errors
+    /// Nobody knows how it ended.
+    pub async fn next(&mut self) -> io::Result<Happening> {
+        match &mut self.0 {
+            Kind::Own(own) => own.wait().await.map(Happening::Ended),
+            #[cfg(target_os = "linux")]
+            Kind::Below(below) => below.happening().await,
+        }
+    }
+
+    /// Lets it continue although nothing more of it can be recorded.
+    pub fn unrecorded(&self) {
+        match &self.0 {
+            Kind::Own(_) => {}
+            #[cfg(target_os = "linux")]
+            Kind::Below(below) => below.unrecorded(),
+        }
+    }
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -107,7 +139,11 @@ impl Run for Running {
         match &mut self.0 {
             Kind::Own(own) => own.wait().await,
             #[cfg(target_os = "linux")]
-            Kind::Below(below) => below.wait().await,
+            Kind::Below(_) => loop {
+                if let Happening::Ended(status) = self.next().await? {
+                    return Ok(status);
+                }
+            },
         }
     }
 
@@ -223,7 +259,7 @@ mod below {
         }
         let null = File::options().read(true).write(true).open("/dev/null")?;
         let ends = Ends { streams: [null.as_raw_fd(); 3], kept: Some((theirs.as_raw_fd(), helper::SOCKET)) };
-        let pid = start(&program, ends, Bonds { with_us: false, mark: None, confined: None })?;
+        let pid = start(&program, ends, Bonds { with_us: false, mark: None, confined: None, joined: None })?;
         Ok(Lifeline::new(pid, ours))
     }
 
@@ -278,15 +314,28 @@ mod below {
             }
         }
 
-        pub(super) async fn wait(&mut self) -> io::Result<ExitStatus> {
-            while self.status.is_none() {
+        pub(super) async fn happening(&mut self) -> io::Result<Happening> {
+            if let Some(status) = self.status {
+                return Ok(Happening::Ended(status));
+            }
+            loop {
                 match self.next().await? {
-                    Some(Reply::Ended(status)) => self.status = Some(ExitStatus::from_raw(status)),
-                    Some(_) => {}
+                    Some(Reply::Ended(status)) => {
+                        let status = ExitStatus::from_raw(status);
+                        self.status = Some(status);
+                        return Ok(Happening::Ended(status));
+                    }
+                    Some(Reply::Effect(effect)) => return Ok(Happening::Effect(effect)),
+                    Some(Reply::Full(path)) => return Ok(Happening::Full(path)),
+                    Some(Reply::Started(_) | Reply::Failed { .. }) => {}
                     None => return Err(io::Error::other("its keeper was killed")),
                 }
             }
-            self.status.ok_or_else(|| io::Error::other("it has not ended"))
+        }
+
+        pub(super) fn unrecorded(&self) {
+            // A keeper that is gone has nobody who waits.
+            let _ = self.channel.try_write(&[keeper::UNRECORDED]);
         }
 
         pub(super) async fn end(mut self) -> Option<ExitStatus> {

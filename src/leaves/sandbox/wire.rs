@@ -64,6 +64,8 @@ pub(super) enum Reply {
         text: String,
     },
     Effect(Effect),
+    /// There is no room to save what it is about to change there: it waits for an answer.
+    Full(#[serde(with = "text::path")] std::path::PathBuf),
     /// As `waitpid` tells it.
     Ended(i32),
 }

@@ -99,6 +99,30 @@ pub fn runs(file: &Path) -> bool {
     file.is_file()
 }
 
+/// Whether a program runs with more rights than the one who starts it: as another user or group, or with capabilities.
+#[cfg(unix)]
+pub fn gains(file: &Path) -> bool {
+    const SET_ID: u32 = 0o6000;
+    let Ok(data) = std::fs::metadata(file) else { return false };
+    std::os::unix::fs::MetadataExt::mode(&data) & SET_ID != 0 || has_capabilities(file)
+}
+
+#[cfg(not(unix))]
+pub fn gains(_: &Path) -> bool {
+    false
+}
+
+#[cfg(target_os = "linux")]
+fn has_capabilities(file: &Path) -> bool {
+    let mut none = [0_u8; 0];
+    rustix::fs::getxattr(file, "security.capability", &mut none).is_ok_and(|size| size > 0)
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn has_capabilities(_: &Path) -> bool {
+    false
+}
+
 /// The first program of the name along the `PATH`, of those that no project brings.
 ///
 /// # Errors

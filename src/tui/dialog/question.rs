@@ -77,6 +77,7 @@ pub(super) fn title(question: &Question) -> String {
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "Found a local model server".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
+        Question::Unrecorded { .. } => "The disk is full".to_owned(),
         Question::Locked { .. } => "This session is open in another process".to_owned(),
         Question::Import { .. } => "A memory file wants to import another file".to_owned(),
         Question::EnterPlan { .. } => "The agent wants to plan first".to_owned(),
@@ -148,6 +149,11 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Repeated { title, .. } => {
             lines.extend(code(title));
             lines.extend(dim("The agent may be going in circles."));
+        }
+        Question::Unrecorded { path } => {
+            lines.extend(text("A command waits: what it is about to change could not be saved for undo."));
+            lines.extend(code(&path.to_string_lossy()));
+            lines.extend(dim("Free some space first if you want to be able to undo it."));
         }
         Question::Locked { session } => {
             lines.extend(text(&format!("Another process is writing session {session}.")));
@@ -223,6 +229,9 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
         Question::LocalServer { .. } => vec![choice("Yes, use it", yes()), choice("No", no())],
         Question::Repeated { .. } => {
             vec![choice("Continue", yes()), choice("Stop, and say why", Then::Feedback)]
+        }
+        Question::Unrecorded { .. } => {
+            vec![choice("Continue without undo", yes()), choice("Stop the command", no())]
         }
         Question::Locked { .. } => vec![
             choice("Fork it: continue in a copy", Then::Answer(Answer::Fork)),

@@ -49,6 +49,7 @@ fn kinds() -> Vec<Question> {
         connect(),
         Question::LocalServer { url: "http://127.0.0.1:11434".into(), model: "m".into() },
         Question::Repeated { tool: "Bash".into(), title: "ls".into(), times: 5 },
+        Question::Unrecorded { path: "/w/a.txt".into() },
         Question::Locked { session: "s".into() },
         Question::Import { file: "/w/AGENTS.md".into(), import: "/etc/x".into(), reason: "it is outside".into() },
         Question::EnterPlan { reason: None },
@@ -63,6 +64,7 @@ fn kinds() -> Vec<Question> {
             | Question::Trust { .. }
             | Question::LocalServer { .. }
             | Question::Repeated { .. }
+            | Question::Unrecorded { .. }
             | Question::Locked { .. }
             | Question::Import { .. }
             | Question::EnterPlan { .. }

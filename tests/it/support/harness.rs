@@ -41,6 +41,7 @@ pub(crate) struct Harness {
     presence: Presence,
     clocks: Clocks,
     system: Option<String>,
+    helper: bool,
 }
 
 /// What came of it.
@@ -72,6 +73,7 @@ impl Harness {
             presence: Presence::Attended,
             clocks: Clocks::real(),
             system: None,
+            helper: true,
         }
     }
 
@@ -168,6 +170,12 @@ impl Harness {
         self
     }
 
+    /// Commands run without the helper that would confine and record them.
+    pub(crate) fn without_helper(mut self) -> Harness {
+        self.helper = false;
+        self
+    }
+
     /// `--thinking`.
     pub(crate) fn thinking(mut self, flag: &str) -> Harness {
         self.thinking = Some(cocode::thinking::Override::parse(flag).unwrap());
@@ -231,7 +239,7 @@ impl Harness {
             append_system: None,
             output_schema: None,
             sandbox: Sandbox::Outer,
-            commands: cocode::sandbox::Sandbox::new(Some(Program::binary().into())),
+            commands: cocode::sandbox::Sandbox::new(self.helper.then(|| Program::binary().into())),
             piped: None,
             presence: self.presence,
             clocks: self.clocks,

@@ -7,7 +7,8 @@ use crate::agent::parent_child::Note;
 use crate::hooks::Verdict;
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Permit};
-use crate::tools::{After, Call};
+use crate::session::recorded::Finished;
+use crate::tools::{After, Call, Undoing};
 
 /// Most characters of a text of the user's that the model is told of.
 const TOLD: usize = 4_000;
@@ -61,7 +62,7 @@ impl Ready {
     }
 
     pub(super) fn with(self, permit: Permit, consent: Consent) -> Permitted {
-        Permitted { ready: self, permit, consent }
+        Permitted { ready: self, permit, consent, undoing: Undoing::Off }
     }
 
     /// What the call would do, as far as one line says it.
@@ -81,6 +82,7 @@ pub(super) struct Permitted {
     pub(super) ready: Ready,
     pub(super) permit: Permit,
     pub(super) consent: Consent,
+    pub(super) undoing: Undoing,
 }
 
 impl Permitted {
@@ -91,7 +93,11 @@ impl Permitted {
             Access::Write { path } => Some(Note::Before(permit.target().unwrap_or(path).to_owned())),
             Access::Shell { command, .. } if !permit.reads() => {
                 let (call, command) = (call.id.clone(), command.to_string());
-                Some(Note::Command { call, command, record: None, agent: None })
+                let record = match &self.undoing {
+                    Undoing::Recorded(record) => Some(record.clone()),
+                    Undoing::Off | Undoing::Compared(_) => None,
+                };
+                Some(Note::Command { call, command, record, agent: None })
             }
             _ => None,
         }
@@ -103,10 +109,12 @@ pub(super) struct Done {
     pub(super) result: ToolResult,
     /// What is to be done once the result is in the log.
     pub(super) after: Vec<After>,
+    /// What a command changed.
+    pub(super) changed: Option<Finished>,
 }
 
 impl From<ToolResult> for Done {
     fn from(result: ToolResult) -> Done {
-        Done { result, after: Vec::new() }
+        Done { result, after: Vec::new(), changed: None }
     }
 }

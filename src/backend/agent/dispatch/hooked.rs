@@ -20,7 +20,11 @@ use crate::message::{Outcome as Ended, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Decision, Mode, RuleSet, Source};
 use crate::protocol::TurnEnd;
 use crate::session;
+use crate::session::recorded::Finished;
 use crate::tools::RULES;
+
+/// Most files of a kind that hooks are told of.
+const LISTED: usize = 1_000;
 
 /// Calls whose results hooks want to see; empty when none listens.
 pub(super) struct Watched(Vec<Call>);
@@ -33,6 +37,8 @@ struct Call {
     /// The conditions of hooks that it meets.
     meets: BTreeSet<String>,
     result: Option<ToolResult>,
+    /// What a command changed.
+    changed: Option<Finished>,
 }
 
 impl Watched {
@@ -49,14 +55,15 @@ impl Watched {
             access: permitted.ready.access.clone(),
             target: permitted.permit.target().map(Path::to_owned),
             result: None,
+            changed: None,
         };
         Watched(permitted.iter().map(call).collect())
     }
 
     /// Keeps what a call came to.
-    pub(super) fn note(&mut self, result: &ToolResult) {
+    pub(super) fn note(&mut self, result: &ToolResult, changed: Option<Finished>) {
         if let Some(call) = self.0.iter_mut().find(|call| call.call.id == result.id) {
-            call.result = Some(result.clone());
+            (call.result, call.changed) = (Some(result.clone()), changed);
         }
     }
 }
@@ -204,6 +211,12 @@ fn occasion(call: &Call) -> Option<Occasion> {
                     response["stdout"] = json!(text);
                     response["stderr"] = json!("");
                     response["interrupted"] = json!(false);
+                    if let Some(Finished { created, changed, deleted, .. }) = &call.changed {
+                        let listed = |paths: &[PathBuf]| {
+                            paths.iter().take(LISTED).map(|path| path.display().to_string()).collect::<Vec<_>>()
+                        };
+                        response["files"] = json!({ "created": listed(created), "changed": listed(changed), "deleted": listed(deleted) });
+                    }
                 }
                 Access::Write { path } => {
                     response["filePath"] = json!(path);

@@ -58,7 +58,7 @@ impl Runner {
     }
 
     /// Runs a call to its end.
-    pub(super) async fn run(&self, Permitted { ready, permit, .. }: Permitted, heard: Heard<'_>) -> Done {
+    pub(super) async fn run(&self, Permitted { ready, permit, undoing, .. }: Permitted, heard: Heard<'_>) -> Done {
         let told = ready.told();
         let Ready { call, work, .. } = ready;
         if let Heard::Wholly(mailbox) = heard {
@@ -70,6 +70,7 @@ impl Runner {
         let context = tools::Context {
             call: call.id.as_str().to_owned(),
             permit,
+            undoing,
             dirs: self.dirs.clone(),
             seen: self.seen.clone(),
             plan: self.plan.clone(),
@@ -102,7 +103,7 @@ impl Runner {
         if outcome == Outcome::Ok {
             content.extend(told.map(Content::text));
         }
-        Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after }
+        Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after, changed: None }
     }
 
     /// With settings under which git does not run what a repository names, nor anything a program of the project, where the

@@ -25,11 +25,14 @@ pub(in crate::session) struct Change {
     /// The record of the command that made it.
     #[serde(skip)]
     pub(in crate::session) record: Option<String>,
+    /// When that was about to touch the path for the first time, and when it had ended, in nanoseconds since 1970.
+    #[serde(skip)]
+    pub(in crate::session) during: Option<(u64, u64)>,
 }
 
 impl Change {
     pub(in crate::session) fn new(path: PathBuf, before: Version, left: Vec<Version>, open: bool) -> Change {
-        Change { path, before, left, open, touched: None, record: None }
+        Change { path, before, left, open, touched: None, record: None, during: None }
     }
 
     pub(in crate::session) fn after(&self) -> &Version {
@@ -154,5 +157,24 @@ pub(super) fn steps_back(units: &[Unit], read: Read<'_>) -> Vec<Step> {
             }
         }
     }
+    steps.iter_mut().for_each(|step| interleave(&mut step.chain));
     steps
+}
+
+/// Puts what commands did to one file at the same time into the order in which they came to it, the last one first: what an
+/// earlier one left is what the next one found.
+fn interleave(chain: &mut [Change]) {
+    if chain.len() < 2 {
+        return;
+    }
+    for commands in chain.chunk_by_mut(|one, other| one.during.is_some() && other.during.is_some()) {
+        commands.sort_by_key(|change| std::cmp::Reverse(change.during));
+        for at in 1..commands.len() {
+            let found = commands[at - 1].before.clone();
+            let began = commands[at - 1].during.map(|(began, _)| began);
+            if commands[at].during.is_some_and(|(_, ended)| Some(ended) >= began) {
+                commands[at].left.insert(0, found);
+            }
+        }
+    }
 }

@@ -12,11 +12,23 @@ use std::time::SystemTime;
 use super::*;
 use crate::message::{CallId, Message};
 use crate::protocol::RewindWhat;
-use crate::sandbox::Record;
-use crate::sandbox::record::{Joining, Recording};
+use crate::sandbox::record::{Full, Joining, Recording, Watcher};
+use crate::sandbox::{Effect, Record};
 use crate::session::entry::{EntryKind, Seq};
 use crate::session::{Restored, Session};
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::process::start::Join;
+
+/// Hears of nothing, and loses nothing.
+struct Unheard;
+
+impl Watcher for Unheard {
+    fn tell(&mut self, _: Effect) {}
+
+    fn full(&mut self, _: &Path) -> Full {
+        Full::Refuse
+    }
+}
 
 /// Kinds, modes, contents and targets of everything below a folder.
 type Tree = BTreeMap<PathBuf, String>;
@@ -101,7 +113,7 @@ impl Fixture {
             })
         };
         let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let serving = recording.serve(|_| {}).unwrap();
+        let serving = recording.serve(Unheard).unwrap();
         let manifest = folder(self.session.store(), &record).join(MANIFEST);
         let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
         let running = std::thread::spawn(move || {
@@ -378,8 +390,10 @@ fn the_oldest_records_go_first() {
         it.turn();
         it.run(&format!("rm {name}"));
     }
-    assert_eq!(it.session.retain_records(1 << 20), 0);
-    assert_eq!(it.session.retain_records(250_000), 1);
+    assert_eq!(it.session.retain_records(1 << 20), None);
+    let told =
+        "what 1 earlier command changed can no longer be undone: its saved files took more than undo.session_mb allows";
+    assert_eq!(it.session.retain_records(250_000).unwrap(), told);
     assert_eq!(it.undo().restored, [it.path("c")]);
     assert_eq!(it.undo().restored, [it.path("b")]);
     assert!(matches!(it.session.undo(), Err(crate::session::Error::Nothing("undo"))));

@@ -42,22 +42,39 @@ impl CommandLine {
 const WRAPPERS: [&str; 10] = ["env", "exec", "command", "nice", "nohup", "time", "timeout", "stdbuf", "sudo", "xargs"];
 
 impl CommandLine {
+    /// The same with those that run them, such as `sudo` and `env`, as the text names them.
+    pub fn started(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let Ok(line) = self.parsed() else { return all };
+        line.node.for_each_simple(&mut |command| {
+            let words = command.words.iter().map_while(Word::literal);
+            let mut carried = true;
+            all.extend(
+                words
+                    .filter(|word| !aside(word))
+                    .take_while(|word| std::mem::replace(&mut carried, WRAPPERS.contains(&word.as_str()))),
+            );
+        });
+        all
+    }
+
     /// The names of the programs that the text starts, as far as it says them.
     pub fn programs(&self) -> Vec<String> {
         let mut all = Vec::new();
         let Ok(line) = self.parsed() else { return all };
         line.node.for_each_simple(&mut |command| {
             let mut words = command.words.iter().map_while(Word::literal);
-            let passed = |word: &String| {
-                let option =
-                    word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit());
-                option || WRAPPERS.contains(&word.as_str())
-            };
+            let passed = |word: &String| aside(word) || WRAPPERS.contains(&word.as_str());
             let name = words.find(|word| !passed(word));
             all.extend(name.and_then(|name| Some(Path::new(&name).file_name()?.to_str()?.to_owned())));
         });
         all
     }
+}
+
+/// Whether a word before a program is not the name of one: an option, a variable, a number.
+fn aside(word: &str) -> bool {
+    word.starts_with('-') || word.contains('=') || word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 impl From<String> for CommandLine {

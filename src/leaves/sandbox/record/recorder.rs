@@ -82,6 +82,8 @@ pub(super) struct Recorder {
     record: Record,
     store: OwnedFd,
     manifest: File,
+    /// Its last line may be half written.
+    torn: bool,
     paths: HashMap<PathBuf, Known>,
     /// By device and number.
     files: HashMap<(u64, u64), Kept>,
@@ -112,12 +114,18 @@ impl Recorder {
             record,
             store,
             manifest,
+            torn: false,
             paths: HashMap::new(),
             files: HashMap::new(),
             count: 0,
             copied: 0,
             missed: Vec::new(),
         })
+    }
+
+    /// Where it is kept.
+    pub(super) fn store(&self) -> &Path {
+        &self.record.store
     }
 
     /// From now on everything is seen.
@@ -352,9 +360,15 @@ impl Recorder {
 
     /// In one piece, so that a kill leaves no half of a line that another one could follow.
     fn write(&mut self, line: &Line) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
+        let mut bytes = Vec::with_capacity(256);
+        if self.torn {
+            bytes.push(b'\n');
+        }
+        serde_json::to_writer(&mut bytes, line)?;
         bytes.push(b'\n');
-        self.manifest.write_all(&bytes)
+        let written = self.manifest.write_all(&bytes);
+        self.torn = written.is_err();
+        written
     }
 }
 

@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 
 use super::filter::{Filter, receive};
 use super::recorder::Recorder;
-use super::supervisor::serve;
-use crate::sandbox::{Effect, Record};
+use super::supervisor::{Watcher, serve};
+use crate::sandbox::Record;
+use crate::stdx::process::start::Join;
 
 /// A recording that is about to begin.
 #[derive(Debug)]
@@ -28,10 +29,9 @@ pub struct Joining<'a> {
     socket: RawFd,
 }
 
-impl Joining<'_> {
-    /// Puts the child under the filter. Where that cannot be, it runs all the same, and nothing of it is recorded. For between
-    /// fork and exec.
-    pub fn join(&self) {
+impl Join for Joining<'_> {
+    /// Puts the child under the filter. Where that cannot be, it runs all the same, and nothing of it is recorded.
+    fn join(&self) {
         let _ = self.filter.install_and_send(self.socket);
     }
 }
@@ -52,18 +52,17 @@ impl Recording {
         Joining { filter: &self.filter, socket: self.theirs.as_raw_fd() }
     }
 
-    /// Once the child runs its program: answers its calls, on a thread, until nobody is left who could make one. `report`
-    /// hears of what was refused, and of what cannot be undone before it happens.
+    /// Once the child runs its program: answers its calls, on a thread, until nobody is left who could make one.
     ///
     /// # Errors
     /// The child could not join: nothing is recorded.
-    pub fn serve(self, mut report: impl FnMut(Effect) + Send + 'static) -> io::Result<JoinHandle<()>> {
+    pub fn serve(self, mut watcher: impl Watcher) -> io::Result<JoinHandle<()>> {
         let Recording { recorder, protected, ours, theirs, .. } = self;
         drop(theirs);
         let listener: OwnedFd = receive(&ours)?;
         std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
             // Once it is closed, calls fail that would have been held.
-            let _ = serve(listener, recorder, &protected, &mut report);
+            let _ = serve(listener, recorder, &protected, &mut watcher);
         })
     }
 }

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::calls::{self, Deed, Flags, Place};
 use super::notify::{Answer, Listener, Spot, Waiting};
@@ -19,8 +20,25 @@ const NO_REPLACE: u64 = 1;
 /// `unlinkat` removes a folder.
 const REMOVE_FOLDER: u64 = 0x200;
 
-/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails, and is reported,
-/// as is what cannot be undone, before it happens.
+/// Hears of a command while it runs.
+pub trait Watcher: Send + 'static {
+    /// What was refused, and what cannot be undone, before it happens.
+    fn tell(&mut self, effect: Effect);
+
+    /// There is no room to save what is about to be lost there; the call waits for the answer.
+    fn full(&mut self, path: &Path) -> Full;
+}
+
+/// What happens once there is no room to save anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// The call fails, as on a full disk.
+    Refuse,
+    /// The command continues, and nothing more of it is recorded.
+    Unrecorded,
+}
+
+/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails.
 ///
 /// # Errors
 /// What the kernel says of the listener; once that is closed, calls fail that would have been held.
@@ -28,11 +46,19 @@ pub(super) fn serve(
     listener: OwnedFd,
     mut recorder: Option<Recorder>,
     protected: &[PathBuf],
-    report: &mut dyn FnMut(Effect),
+    watcher: &mut dyn Watcher,
 ) -> io::Result<()> {
-    recorder.as_mut().map_or(Ok(()), Recorder::began)?;
+    if let Some(begun) = &mut recorder
+        && let Err(error) = begun.began()
+    {
+        match Stop::from(error) {
+            Stop::Full if watcher.full(begun.store()) == Full::Unrecorded => recorder = None,
+            Stop::Full => return Err(Errno::NOSPC.into()),
+            Stop::Io(error) => return Err(error),
+        }
+    }
     let listener = Listener::new(listener);
-    let mut supervisor = Supervisor { listener: &listener, recorder, protected, report };
+    let mut supervisor = Supervisor { listener: &listener, recorder, protected, watcher };
     while let Some(waiting) = listener.next()? {
         let answer = supervisor.judge(&waiting);
         listener.answer(&waiting, answer);
@@ -44,7 +70,7 @@ struct Supervisor<'a> {
     listener: &'a Listener,
     recorder: Option<Recorder>,
     protected: &'a [PathBuf],
-    report: &'a mut dyn FnMut(Effect),
+    watcher: &'a mut dyn Watcher,
 }
 
 /// How a call ends before it has begun.
@@ -69,7 +95,7 @@ impl Supervisor<'_> {
         match self.save(waiting) {
             Ok(()) | Err(Halt::Idle) => Answer::Continue,
             Err(Halt::Refused(path)) => {
-                (self.report)(Effect::Denied { what: Denied::Write(path) });
+                self.watcher.tell(Effect::Denied { what: Denied::Write(path) });
                 Answer::Refuse(libc::EACCES)
             }
             Err(Halt::Stopped(path, stop)) => self.stop(path, stop),
@@ -80,18 +106,23 @@ impl Supervisor<'_> {
         }
     }
 
-    /// What would be lost is not saved: the call fails, as on a full disk, rather than to lose it in silence.
+    /// What would be lost is not saved: rather than to lose it in silence, the call fails, or somebody agrees to it.
     fn stop(&mut self, path: PathBuf, stop: Stop) -> Answer {
-        let errno = match &stop {
+        let errno = match stop {
+            Stop::Full if self.watcher.full(&path) == Full::Unrecorded => {
+                self.miss(format!("{} and everything after it: the disk was full", path.display()));
+                self.recorder = None;
+                return Answer::Continue;
+            }
             Stop::Full => libc::ENOSPC,
-            Stop::Io(error) => error.raw_os_error().unwrap_or(libc::EIO),
+            Stop::Io(error) => {
+                self.miss(format!(
+                    "{}: its old content could not be saved ({error}): it was not changed",
+                    path.display()
+                ));
+                error.raw_os_error().unwrap_or(libc::EIO)
+            }
         };
-        let why = match stop {
-            Stop::Full => "the disk is full, so its old content could not be saved: it was not changed".to_owned(),
-            Stop::Io(error) => format!("its old content could not be saved ({error}): it was not changed"),
-        };
-        self.miss(format!("{}: {why}", path.display()));
-        (self.report)(Effect::Denied { what: Denied::Write(path) });
         Answer::Refuse(errno)
     }
 
@@ -280,7 +311,7 @@ impl Supervisor<'_> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let before = recorder.touch(spot, stat, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
         if let Some(before @ Before::File { saved: Saved::Lost(_), .. }) = before {
-            (self.report)(Effect::Touched { path: spot.path.clone(), before });
+            self.watcher.tell(Effect::Touched { path: spot.path.clone(), before });
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use super::*;
 use crate::sandbox::{Before, Denied, Effect, Record, Saved};
+use crate::stdx::process::start::Join;
 
 struct Fixture {
     temp: tempfile::TempDir,
@@ -77,6 +78,19 @@ impl Fixture {
     }
 }
 
+/// Keeps what is told, and refuses what there is no room for.
+struct Told(std::sync::mpsc::Sender<Effect>);
+
+impl Watcher for Told {
+    fn tell(&mut self, effect: Effect) {
+        self.0.send(effect).unwrap();
+    }
+
+    fn full(&mut self, _: &Path) -> Full {
+        Full::Refuse
+    }
+}
+
 /// Runs a command under the filter to its end, and answers its calls.
 fn supervised(mut command: Command, record: &Record, protected: &[PathBuf]) -> io::Result<(Output, Vec<Effect>)> {
     let recording = Recording::new(Some(record), protected.to_vec())?;
@@ -93,7 +107,7 @@ fn supervised(mut command: Command, record: &Record, protected: &[PathBuf]) -> i
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?
     };
     let (sender, effects) = std::sync::mpsc::channel();
-    let serving = recording.serve(move |effect| sender.send(effect).unwrap())?;
+    let serving = recording.serve(Told(sender))?;
     let output = child.wait_with_output()?;
     serving.join().unwrap();
     Ok((output, effects.into_iter().collect()))

@@ -108,7 +108,7 @@ fn start(command: &Command, streams: &[OwnedFd; 3], kept: Option<&OwnedFd>, mark
 
     let kept = kept.map(|kept| (kept.as_raw_fd(), kept.as_raw_fd()));
     let ends = Ends { streams: streams.each_ref().map(AsRawFd::as_raw_fd), kept };
-    start(&Program::of(command)?, ends, Bonds { with_us: true, mark: Some(mark.limit()), confined: None })
+    start(&Program::of(command)?, ends, Bonds { with_us: true, mark: Some(mark.limit()), confined: None, joined: None })
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -71,6 +71,14 @@ pub struct Bonds<'a> {
     pub mark: Option<u64>,
     /// What it gives up before it runs its program.
     pub confined: Option<&'a Confined>,
+    /// What it joins right before that.
+    pub joined: Option<&'a dyn Join>,
+}
+
+/// Something that a child becomes part of before it runs its program.
+pub trait Join: std::fmt::Debug {
+    /// Called in the child, on the memory of the one who starts it: it must not allocate.
+    fn join(&self);
 }
 
 /// What a child gives up for good, prepared: it can only ask the kernel for it.
@@ -214,16 +222,26 @@ unsafe fn become_program(plan: &Plan<'_>) -> Refused {
             if let Some(ruleset) = ruleset {
                 done!(libc::syscall(libc::SYS_landlock_restrict_self, *ruleset, 0), Confined);
             }
+            // A filter may forbid what joining takes.
+            join(plan.bonds.joined);
             if !filter.is_empty() {
                 let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
                 done!(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program), Confined);
             }
+        } else {
+            join(plan.bonds.joined);
         }
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
         libc::execve(plan.path.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr());
         Refused::Started(*libc::__errno_location())
+    }
+}
+
+fn join(joined: Option<&dyn Join>) {
+    if let Some(joined) = joined {
+        joined.join();
     }
 }
 
