@@ -143,9 +143,30 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
     }
     let operands = words[1..].iter().filter(|word| !word.is_dynamic() && !word.prefix().starts_with('-'));
     let here = searches.then(|| plain("."));
-    let paths = operands.cloned().chain(here).collect();
+    let paths: Vec<Word> = match searches || copies {
+        true => operands.cloned().chain(here).collect(),
+        false => sent_folders(name, words),
+    };
     let follows = follows_links(name, &words[1..]);
-    (searches || copies).then(|| Reads { paths, reach: Reach::Everything, follows, ..Reads::default() })
+    let looks = searches || copies || !paths.is_empty();
+    looks.then(|| Reads { paths, reach: Reach::Everything, follows, ..Reads::default() })
+}
+
+/// The operands that may be folders which are sent elsewhere: those of copies to a cloud or a container, and of a program that
+/// nobody described what is written as a path.
+fn sent_folders(name: &str, words: &[Word]) -> Vec<Word> {
+    let known: Vec<String> = words.iter().map(Word::known).collect();
+    let copies = match name {
+        "aws" => known.iter().any(|word| matches!(word.as_str(), "sync" | "cp" | "mv")),
+        "docker" | "podman" | "nerdctl" | "kubectl" | "oc" => known.iter().take(4).any(|word| word == "cp"),
+        _ => false,
+    };
+    let path = |word: &str| word == "." || word.contains('/') && !word.contains("://");
+    if !copies && !(known[1..].iter().any(|word| path(word)) && danger::is_undescribed(&known)) {
+        return Vec::new();
+    }
+    let operand = |word: &&Word| !word.is_dynamic() && !word.prefix().starts_with('-');
+    words[1..].iter().filter(operand).filter(|word| copies || path(&word.known())).cloned().collect()
 }
 
 /// Whether a search or a copy takes what links lead to, by itself or by an option.
@@ -158,7 +179,7 @@ fn follows_links(name: &str, arguments: &[Word]) -> bool {
     };
     match name {
         "zip" => !option("y", "symlinks"),
-        "scp" => true,
+        "scp" | "aws" => true,
         "tar" => option("h", "deref") || arguments.first().is_some_and(|word| word.known().contains('h')),
         "cp" => option("LH", "deref"),
         "rsync" => option("Lk", "copy-"),
