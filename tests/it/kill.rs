@@ -161,10 +161,11 @@ fn nothing_that_was_shown_is_lost_to_a_kill() {
 
 /// Calls before each of which the program is killed while it edits a file: together they stand between all states that
 /// the file, the one beside it and the log can be in.
-const CALLS: &[&str] = &["fdatasync", "fchmod", "renameat2", "unlink", "fallocate", "lseek", "ftruncate"];
+const CALLS: &[&str] = &["fdatasync", "fchmod", "renameat", "renameat2", "unlink", "fallocate", "lseek", "ftruncate"];
 
 const EDIT: &str = "- reply: [tool: {name: Read, input: {file_path: a.txt}}]
 - reply: [tool: {name: Edit, input: {file_path: a.txt, old_string: two, new_string: something longer}}]
+- reply: [tool: {name: Write, input: {file_path: new/deep/c.txt, content: three}}]
 - reply: [text: All done.]
 ";
 

@@ -94,9 +94,16 @@ pub(super) struct Changes {
     /// Folders that were made for a file.
     #[serde(default)]
     made: HashSet<PathBuf>,
+    /// Files of a turn that has not ended, for which folders were made.
+    #[serde(default)]
+    fresh: Vec<PathBuf>,
 }
 
 impl Changes {
+    pub(super) fn fresh(&self) -> &[PathBuf] {
+        &self.fresh
+    }
+
     /// Whether the folder did not exist before a file in it was written.
     pub(super) fn made(&self, folder: &Path) -> bool {
         self.made.contains(folder)
@@ -108,12 +115,17 @@ impl Changes {
                 self.start = seq;
                 self.turn += 1;
                 self.temporaries.clear();
+                self.fresh.clear();
                 // Those that changed nothing say nothing at their end.
                 self.running.clear();
             }
-            EntryKind::TurnEnded { .. } => self.temporaries.clear(),
+            EntryKind::TurnEnded { .. } => {
+                self.temporaries.clear();
+                self.fresh.clear();
+            }
             EntryKind::FileBefore { path, blob, mode, folders } => {
                 self.made.extend(path.ancestors().skip(1).take(*folders).map(Path::to_owned));
+                self.fresh.extend((*folders > 0).then(|| path.clone()));
                 let before = Version::of(blob.clone(), *mode);
                 self.push(Item::File(Change::new(path.clone(), before, Vec::new(), false)));
             }

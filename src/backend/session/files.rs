@@ -189,23 +189,27 @@ impl Files {
     /// Removes the temporary files of changes that were under way when the program was killed. One that holds what
     /// somebody else saved at that moment stays, and is named.
     pub(super) fn remove_leftovers(&self) -> Vec<String> {
-        let removed = |temporary: &Temporary| self.remove_leftover(temporary) && self.remove_folders(&temporary.path);
-        let left = self.changes.temporaries().iter().filter(|temporary| !removed(temporary));
+        let left = self.changes.temporaries().iter().filter(|temporary| !self.remove_leftover(temporary));
         let told = |temporary: &Temporary| {
             format!(
                 "{} contains what someone saved while cocode was being killed; it was left there",
                 temporary.path.display()
             )
         };
-        left.map(told).collect()
+        let told = left.map(told).collect();
+        self.changes.fresh().iter().filter(|path| !path.exists()).for_each(|path| self.remove_folders(path));
+        told
     }
 
-    /// Removes the folders that were made for a file that is gone, as far as nothing else is in them. Always true.
-    pub(super) fn remove_folders(&self, file: &Path) -> bool {
+    /// Removes the folders that were made for a file that is gone, as far as nothing else is in them.
+    pub(super) fn remove_folders(&self, file: &Path) {
         let made = file.ancestors().skip(1).take_while(|folder| self.changes.made(folder));
-        let removed = |folder: &Path| links::still(folder).and_then(|()| fs::remove_dir(folder)).is_ok();
-        made.take_while(|folder| removed(folder)).count();
-        true
+        for folder in made {
+            match links::still(folder).and_then(|()| fs::remove_dir(folder)) {
+                Err(error) if !is_absent(&error) => break,
+                _ => {}
+            }
+        }
     }
 
     /// False: it is not ours.
