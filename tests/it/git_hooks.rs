@@ -11,7 +11,9 @@ const HOOK: &str = "h() { mkdir -p \"${1%/*}\"; printf '#!/bin/sh\\n. ./lib.sh\\
     echo \"touch ${M%/*}/ran\" > lib.sh; git add lib.sh; git commit -qm lib";
 
 /// Where a repository has hooks, and a line that runs them.
-const HOOKED: [(&str, &str, &str); 6] = [
+const HOOKED: [(&str, &str, &str); 8] = [
+    ("through xargs", "h .git/hooks/post-index-change", "echo a | xargs git add --"),
+    ("through find", "h .git/hooks/post-index-change", "find a -exec git add {} +"),
     ("in its own folder", "h .git/hooks/post-checkout", "git checkout -q -b x"),
     ("of the index", "h .git/hooks/post-index-change", "git add a"),
     ("where a setting says", "git config core.hooksPath tools; h tools/post-checkout", "git checkout -q -b x"),
@@ -24,8 +26,15 @@ const HOOKED: [(&str, &str, &str); 6] = [
     ("of a submodule", "$SUBMODULE; h .git/modules/sub/hooks/post-checkout; cp lib.sh sub", "git checkout -q -b x"),
 ];
 
-const RULES: [&str; 4] =
-    ["Bash(git checkout:*)", "Bash(git add:*)", "Bash(timeout 5 git checkout:*)", "Bash(git commit -m:*)"];
+const RULES: [&str; 7] = [
+    "Bash(echo:*)",
+    "Bash(xargs git add --:*)",
+    "Bash(find a -exec git add:*)",
+    "Bash(git checkout:*)",
+    "Bash(git add:*)",
+    "Bash(timeout 5 git checkout:*)",
+    "Bash(git commit -m:*)",
+];
 
 #[test]
 fn a_rule_for_all_folders_runs_no_hook_that_nobody_trusts() {

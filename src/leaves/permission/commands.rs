@@ -15,8 +15,8 @@ mod special;
 use super::shell::{Piece, Word};
 pub(super) use git::{Gathered, gathered, left_out};
 pub(super) use places::{
-    Places, Runs, brings_links, formats, leads_through, names_option, names_options, places, runs_code, runs_of_folder,
-    unpacked_in,
+    Formats, Places, Runs, brings_links, formats, leads_through, names_option, names_options, places, runs_code,
+    runs_of_folder, unpacked_in,
 };
 pub(super) use reach::Reach;
 

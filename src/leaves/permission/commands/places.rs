@@ -86,15 +86,41 @@ const FORMATTERS: &str = "ruff black prettier eslint rustfmt gofmt goimports bio
 /// Subcommands, scripts and options by which other programs do so.
 const FORMATTING: &str = "fmt fix format --fix";
 
-/// Whether the command is there to change sources.
-pub(in crate::permission) fn formats(words: &[Word]) -> bool {
+/// Those that write only where an option says so, which begins with one of the letters below.
+const ASKED_FORMATTERS: &str = "prettier eslint gofmt goimports biome clang-format stylelint shfmt standard xo rubocop";
+
+/// Options by which any of them only looks.
+const LOOKING: &str = "--check --diff --dry-run --list-different";
+
+/// Whether a command is there to change sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::permission) enum Formats {
+    Nothing,
+    /// It could, and is told to look only.
+    Looking,
+    Writing,
+}
+
+/// What the command is to sources.
+pub(in crate::permission) fn formats(words: &[Word]) -> Formats {
     let listed = |list: &str, word: &Word| {
         let text = word.known();
         list.split_whitespace().any(|known| text.rsplit('/').next() == Some(known))
     };
     let runner = words.first().is_some_and(|name| listed(RUNNERS, name));
-    words.first().is_some_and(|name| listed(FORMATTERS, name))
-        || runner && words[1..].iter().any(|word| listed(FORMATTING, word) || listed(FORMATTERS, word))
+    let formatter = words.first().is_some_and(|name| listed(FORMATTERS, name))
+        || runner && words[1..].iter().any(|word| listed(FORMATTING, word) || listed(FORMATTERS, word));
+    let writes = |word: &Word| {
+        let text = word.known();
+        let option = text.trim_start_matches('-');
+        option != text && (option.is_empty() || option.starts_with(['w', 'f', 'i', 'a', 'A', 'u'])) || word.is_dynamic()
+    };
+    let asked = words.iter().take(3).any(|word| listed(ASKED_FORMATTERS, word)) && !words.iter().any(writes);
+    match formatter {
+        false => Formats::Nothing,
+        true if asked || words.iter().any(|word| listed(LOOKING, word)) => Formats::Looking,
+        true => Formats::Writing,
+    }
 }
 
 /// What a command runs of the folder in which it starts, without being told.

@@ -75,15 +75,27 @@ const THROUGH: [&str; 4] = ["gh", "glab", "hub", "git-lfs"];
 
 /// The command where it may start git with the hooks of the repository: what only reads runs without them.
 pub(super) fn runs_hooks(words: &[Word]) -> Option<Vec<Word>> {
-    let starts = inner(words).or_else(|| {
-        let mut words = words;
-        while let Some(Ok(inner)) = wrapper::unwrap(words) {
-            words = inner;
-        }
-        let name = words.first()?.known();
-        THROUGH.contains(&name.rsplit('/').next()?).then(|| words.to_vec())
-    })?;
+    let starts = started(words, &THROUGH)?;
     commands::reads(&starts).is_err().then_some(starts)
+}
+
+/// The command of git's that the words start, also where xargs or find pass more on to it, or that of one of these programs.
+pub(super) fn started(words: &[Word], through: &[&str]) -> Option<Vec<Word>> {
+    let is = |word: &Word, known: &[&str]| {
+        let name = word.known();
+        name.rsplit('/').next().is_some_and(|name| known.contains(&name))
+    };
+    let mut words = words;
+    while let Some(at) = wrapper::carried(words) {
+        words = match words.get(at..).filter(|rest| !rest.is_empty()) {
+            Some(rest) => rest,
+            // Behind its options any word may be the program.
+            None => &words[1 + words[1..].iter().position(|word| is(word, &["git"]) || is(word, through))?..],
+        };
+    }
+    let name = words.first()?;
+    let git = || [&[commands::plain("git")], &words[1..]].concat();
+    if is(name, &["git"]) { Some(git()) } else { is(name, through).then(|| words.to_vec()) }
 }
 
 /// Why the repository must not be read by a command that a rule lets pass, though its options are not known to only read:

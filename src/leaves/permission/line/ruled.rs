@@ -168,7 +168,7 @@ impl Judge<'_> {
 
     /// What git would obey in the repository where it starts, beside its own hooks.
     pub(super) fn obeys(&self, words: &[Word], cwd: &Cwd) -> Option<String> {
-        let Some(folders) = self.entered(&git::inner(words)?, cwd).0 else {
+        let Some(folders) = self.entered(&git::started(words, &[])?, cwd).0 else {
             return Some("it is unknown which folder git starts in".into());
         };
         folders.iter().try_for_each(|folder| self.files.repository_to_change(folder)).err()

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::commands::{self, covered};
+use super::super::commands::{self, Formats, covered};
 use super::super::decide::{Query, because};
 use super::super::dynamic;
 use super::super::files::{Files, Step, Walk, walk};
@@ -33,7 +33,7 @@ const BRINGING: &str = "checkout clone download sync cp copy run create import e
 const KEEPING: &str = "add stage commit push fetch tag branch remote notes gc config log diff show status reflog describe \
     rev-parse ls-files ls-remote ls-tree cat-file blame grep shortlog bundle archive format-patch maintenance repack prune fsck \
     update-ref symbolic-ref for-each-ref show-ref rev-list merge-base merge-tree commit-tree hash-object write-tree mktree \
-    pack-refs count-objects verify-commit verify-tag range-diff replace rerere var help version init lfs";
+    pack-refs count-objects verify-commit verify-tag range-diff replace var help version init";
 
 fn listed(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == name)
@@ -67,17 +67,25 @@ impl Unnamed<'_> {
         if ruled.is_empty() {
             return None;
         }
-        let mut inner = words;
-        while let Some(at) = wrapper::carried(inner) {
-            inner = inner.get(at..).filter(|rest| !rest.is_empty())?;
+        let (mut inner, mut told) = (words, true);
+        while let Some(at) = wrapper::carried(inner).filter(|_| told) {
+            let rest = inner.get(at..).filter(|rest| !rest.is_empty());
+            (inner, told) = (rest.unwrap_or(inner), rest.is_some());
         }
         let base = |word: &Word| word.literal().map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());
         let name = base(inner.first()?)?;
-        if dynamic::shows_files(&name) || commands::only_reads(&name) || super::super::evaluate::is_shells(&name) {
+        let named =
+            dynamic::shows_files(&name) || commands::only_reads(&name) || super::super::evaluate::is_shells(&name);
+        if told && named {
             return None;
         }
-        let git = name == "git";
-        let changes = if git { self.git_changes(inner, cwd) } else { self.changes(&name, inner, cwd) };
+        let git = told && name == "git";
+        let changes = match &*name {
+            // Behind its options any word may be the program; that of another machine changes nothing here.
+            _ if !told && name != "ssh" => Reach::Anything,
+            _ if git => self.git_changes(inner, cwd),
+            _ => self.changes(&name, inner, cwd),
+        };
         let below: Vec<PathBuf> = match changes {
             Reach::Named => return None,
             Reach::Below => self.folders(inner, cwd),
@@ -120,15 +128,21 @@ impl Unnamed<'_> {
         let letters = |wanted: &[char]| {
             texts.iter().any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains(wanted))
         };
-        let formats = commands::formats(words);
+        match commands::formats(words) {
+            Formats::Looking => return Reach::Named,
+            Formats::Writing if self.folders(words, cwd).is_empty() && !self.names_files(words, cwd) => {
+                return Reach::Anything;
+            }
+            Formats::Writing => return Reach::Below,
+            Formats::Nothing => {}
+        }
         match name {
-            _ if formats && self.folders(words, cwd).is_empty() && !self.names_files(words, cwd) => Reach::Anything,
-            _ if formats => Reach::Below,
             // Who lets the code of the folder run lets it change what is there.
             _ if commands::runs_code(words) => Reach::Named,
             _ if listed(WHOLE, name) => Reach::Below,
             _ if listed(PLAIN, name) => {
-                let recursive = letters(&['r', 'R', 'a']) || texts.iter().any(|text| text.starts_with("--recurs"));
+                let recursive = letters(&['r', 'R', 'a'])
+                    || texts.iter().any(|text| ["--recurs", "--archive"].iter().any(|option| text.starts_with(option)));
                 if recursive { Reach::Below } else { Reach::Named }
             }
             _ if listed(ELSEWHERE, name) => {
@@ -179,13 +193,14 @@ impl Unnamed<'_> {
         }
     }
 
-    /// Whether every operand is a path that is there, or comes behind `--`.
+    /// Whether every operand is the path of something that is there, and nothing that git reads as a pattern.
     fn names_paths_alone(&self, words: &[Word], cwd: &Cwd) -> bool {
         let behind = words.iter().position(|word| word.known() == "--").map_or(0, |at| at + 1);
-        let operands: Vec<&Word> =
-            words[behind..].iter().filter(|word| behind > 0 || !word.prefix().starts_with('-')).collect();
-        let is_there = |word: &&&Word| self.paths(word, cwd).iter().any(|path| self.is_there(path));
-        !operands.is_empty() && (behind > 0 || operands.iter().all(|word| is_there(&word)))
+        let mut operands =
+            words[behind..].iter().filter(|word| behind > 0 || !word.prefix().starts_with('-')).peekable();
+        let plain = |word: &Word| word.literal().is_some_and(|text| !text.contains([':', '*', '?', '[', '\\']));
+        let is_there = |word: &Word| self.paths(word, cwd).iter().any(|path| self.is_there(path));
+        operands.peek().is_some() && operands.all(|word| plain(word) && is_there(word))
     }
 
     fn paths(&self, word: &Word, cwd: &Cwd) -> Vec<PathBuf> {
@@ -239,10 +254,10 @@ impl Unnamed<'_> {
         if !starts.iter().any(|(start, _)| near(start)) {
             return false;
         }
-        let walked = walk(vec![folder.clone()], MAX_LOOKED, files, |path, link| match () {
-            () if !link && covers(path) => Step::Stop,
-            () if path.ends_with(".git") => Step::Past,
-            () => Step::Into,
+        let walked = walk(vec![folder.clone()], MAX_LOOKED, files, |path, link| match !link && covers(path) {
+            true => Step::Stop,
+            false if path.ends_with(".git") => Step::Past,
+            false => Step::Into,
         });
         walked != Walk::Done
     }
@@ -273,7 +288,15 @@ mod tests {
         let access = Access::Shell { command: line.into(), cwd: places.cwd.clone() };
         let mut rules = RuleSet::default();
         let names = line.split(['|', ';']).map(|part| part.split_whitespace().next().unwrap());
-        for name in names.chain(["git checkout", "git stash", "git clean", "cargo fmt", "docker run", "kubectl cp"]) {
+        for name in names.chain([
+            "git checkout",
+            "git stash",
+            "git clean",
+            "cargo fmt",
+            "docker run",
+            "find . -delete",
+            "xargs git checkout",
+        ]) {
             rules.add(Behavior::Allow, Rule::parse(&format!("Bash({name}:*)")).unwrap(), Source::Session);
         }
         rules.add(Behavior::Deny, Rule::parse(deny).unwrap(), Source::User);
@@ -291,6 +314,11 @@ mod tests {
             ("Edit(/src/**)", "git checkout main", Ask),
             ("Edit(/src/**)", "git checkout -- web", Allow),
             ("Edit(/src/**)", "git checkout web/y", Allow),
+            ("Edit(/src/**)", "git checkout -- :/", Ask),
+            ("Edit(/src/**)", "git checkout -- ':(top)sr?'", Ask),
+            ("Edit(/src/**)", "git restore '*'", Ask),
+            ("Edit(/src/**)", "git lfs pull", Ask),
+            ("Edit(/src/**)", "echo . | xargs git checkout", Ask),
             ("Edit(/src/**)", "git checkout -b new", Allow),
             ("Edit(/src/**)", "git restore .", Ask),
             ("Edit(/src/**)", "git restore web/y", Allow),
@@ -321,6 +349,13 @@ mod tests {
             ("Edit(/src/**)", "npm run format", Ask),
             ("Edit(/src/**)", "eslint --fix .", Ask),
             ("Edit(/src/**)", "go fmt ./...", Ask),
+            ("Edit(/src/**)", "black --check .", Allow),
+            ("Edit(/src/**)", "cargo fmt --check", Allow),
+            ("Edit(/src/**)", "prettier --check .", Allow),
+            ("Edit(/src/**)", "eslint .", Allow),
+            ("Edit(/src/**)", "npx eslint .", Allow),
+            ("Edit(/src/**)", "gofmt -l .", Allow),
+            ("Edit(/src/**)", "gofmt --w .", Ask),
             ("Edit(/src/**)", "foo", Ask),
             ("Edit(/src/**)", "foo web/y", Allow),
             ("Edit(/src/**)", "foo .", Ask),
@@ -329,6 +364,8 @@ mod tests {
             ("Edit(/src/deep/**)", "cp web/y src", Allow),
             ("Edit(/src/deep/**)", "chmod -R a-w src", Ask),
             ("Edit(/src/**)", "find src -delete", Ask),
+            ("Edit(/src/**)", "find . -delete", Ask),
+            ("Edit(/src/deep/**)", "cp --archive new src", Ask),
             // Who lets code of the folder run lets it change what is there.
             ("Edit(/src/**)", "npm test", Allow),
             ("Edit(/src/**)", "make", Allow),
