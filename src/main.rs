@@ -151,9 +151,8 @@ fn folder(given: Option<&Path>) -> Result<PathBuf, Stop> {
 
 fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf, mode: Option<Mode>) -> Setup {
     let sandbox = sandbox(&env);
-    // Whatever becomes of the file meanwhile, this is what runs.
-    let helper = (cfg!(target_os = "linux") && loaded.config.sandbox.enabled).then(|| "/proc/self/exe".into());
-    let commands = cocode::sandbox::Sandbox::new(helper);
+    let commands = cocode::sandbox::Sandbox::of_this_program(loaded.config.sandbox.enabled);
+    let commands = commands.remembered_in(paths.sandbox());
     let script = match &start.offline {
         Offline::Script(file) => Some(project.join(file)),
         Offline::Model | Offline::No => None,

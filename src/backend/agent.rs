@@ -108,6 +108,12 @@ pub trait Grants: Send + Sync {
     /// # Errors
     /// A sentence that names the file and the fix.
     fn save(&self, scope: GrantScope, rule: &str) -> Result<(), String>;
+
+    /// Saves that commands run without a question as far as the sandbox holds them.
+    ///
+    /// # Errors
+    /// A sentence that names the file and the fix.
+    fn run_unasked(&self) -> Result<(), String>;
 }
 
 /// All that a turn needs, owned by value.

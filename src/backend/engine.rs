@@ -6,6 +6,7 @@ pub mod check;
 mod commands;
 pub mod doctor;
 mod forecast;
+mod grants;
 mod inbox;
 mod lists;
 mod models;
@@ -99,6 +100,14 @@ pub struct Setup {
     /// Whether a person works in the session.
     pub presence: Presence,
     pub clocks: Clocks,
+}
+
+impl Setup {
+    /// How far commands are confined, as far as it was found out.
+    fn confinement(&self) -> crate::sandbox::Status {
+        let unknown = || crate::sandbox::Status { level: crate::sandbox::Level::None, why: "not looked at yet".into() };
+        self.commands.status().unwrap_or_else(unknown)
+    }
 }
 
 /// A running engine. Dropping `ops` ends it like `Op::Shutdown`.
@@ -503,6 +512,7 @@ impl Engine {
             older,
             log: session.log().to_path_buf(),
             read_only: session.read_only(),
+            sandbox: self.setup.confinement(),
         }
     }
 }

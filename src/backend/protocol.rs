@@ -30,6 +30,7 @@ use crate::commands::{Builtin, Registry};
 use crate::hooks::Report;
 use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
+use crate::sandbox;
 use crate::session::entry::{Restore, Seq};
 
 pub use crate::commands::ListKind;
@@ -285,6 +286,8 @@ pub struct SessionInfo {
     pub log: PathBuf,
     /// The user opened it to read only: prompts are refused.
     pub read_only: bool,
+    /// How far commands are confined.
+    pub sandbox: sandbox::Status,
 }
 
 /// One shown thing of a resumed session.

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod compaction;
+mod sandbox;
 mod window;
 
 use std::fmt::Write;
@@ -43,6 +44,7 @@ pub fn markdown(report: &Report) -> String {
         Report::BugReport(file) => bug_report(file),
         Report::Hooks(rows) => self::hooks(rows),
         Report::Status(status) => self::status(status),
+        Report::Sandbox(report) => sandbox::words(report),
         Report::Agents(agents) => self::agents(agents),
         Report::Memory(rows) => memory(rows),
         Report::Plan(plan) => self::plan(plan),

@@ -61,7 +61,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             Err(message) => writeln!(err, "error: {message}").map(|()| 2),
         },
         Own::Doctor { json } => {
-            let findings = doctor::examine(here);
+            let findings = doctor::examine(here, &doctor::confinement(here));
             if *json {
                 writeln!(out, "{}", doctor::to_json(&findings))?;
             } else {

@@ -22,6 +22,10 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
         "mcp_servers": [],
         "model": session.map(|session| &session.model.model),
         "permissionMode": session.map(|session| session.mode),
+        "sandbox": session.map(|session| json!({
+            "level": session.sandbox.level.name(),
+            "reason": &session.sandbox.why,
+        })),
         "slash_commands": commands,
     })
 }

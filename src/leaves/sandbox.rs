@@ -18,13 +18,14 @@ pub mod record;
 mod running;
 #[cfg(target_os = "linux")]
 mod system;
-mod text;
 #[cfg(target_os = "linux")]
 mod wire;
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+use crate::stdx::path_text;
 
 pub use running::{Happening, Running, Sandbox};
 
@@ -40,16 +41,35 @@ pub enum Level {
     Mount,
 }
 
+impl Level {
+    /// Its name in settings, in JSON and for people; nothing is `off`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::None => "off",
+            Level::Kernel => "kernel",
+            Level::Mount => "mount",
+        }
+    }
+}
+
+/// How far commands are confined here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Status {
+    pub level: Level,
+    /// Why not further, with what to do about it. Empty: it is all there is.
+    pub why: String,
+}
+
 /// What one command may reach. The helper is given it on a descriptor, never in its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     pub reads: Reads,
     /// Folders, and single files, that it may change; everything below them. Empty: it only reads, so that it may not change
     /// what the kernel does not tie to a path either, such as modes and times.
-    #[serde(with = "text::paths")]
+    #[serde(with = "path_text::list")]
     pub writes: Vec<PathBuf>,
     /// Paths below `writes` that stay as they are: denied at level mount, answered with an error and reported at level kernel.
-    #[serde(with = "text::paths")]
+    #[serde(with = "path_text::list")]
     pub protected: Vec<PathBuf>,
     pub network: Network,
     /// Saves what the command changes before it changes it.
@@ -89,12 +109,12 @@ impl Policy {
 #[serde(rename_all = "lowercase")]
 pub enum Reads {
     /// Everything that the user may, but for these.
-    AllBut(#[serde(with = "text::paths")] Vec<PathBuf>),
+    AllBut(#[serde(with = "path_text::list")] Vec<PathBuf>),
     /// The system's program folders, and these, without what lies below them and is hidden.
     Only {
-        #[serde(with = "text::paths")]
+        #[serde(with = "path_text::list")]
         paths: Vec<PathBuf>,
-        #[serde(with = "text::paths")]
+        #[serde(with = "path_text::list")]
         hidden: Vec<PathBuf>,
     },
 }
@@ -115,17 +135,17 @@ pub enum Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// A folder of the session, on the file system of the workspace if possible: victims are linked into it.
-    #[serde(with = "text::path")]
+    #[serde(with = "path_text")]
     pub store: PathBuf,
     /// Largest file that is copied, in bytes.
     pub largest: u64,
     /// Most bytes that one command may have copied.
     pub budget: u64,
     /// Nothing below these is recorded: scratch folders, /proc, /dev, the store itself.
-    #[serde(with = "text::paths")]
+    #[serde(with = "path_text::list")]
     pub skip: Vec<PathBuf>,
     /// Recorded although it is below one of `skip`: a workspace in the folder for temporary files.
-    #[serde(with = "text::paths")]
+    #[serde(with = "path_text::list")]
     pub within: Vec<PathBuf>,
 }
 
@@ -135,7 +155,7 @@ pub struct Record {
 pub enum Effect {
     /// A path was touched for the first time: what was there before.
     Touched {
-        #[serde(with = "text::path")]
+        #[serde(with = "path_text")]
         path: PathBuf,
         before: Before,
     },
@@ -159,7 +179,7 @@ pub enum Before {
         saved: Saved,
     },
     Link {
-        #[serde(with = "text::path")]
+        #[serde(with = "path_text")]
         target: PathBuf,
     },
     Folder {
@@ -185,8 +205,8 @@ pub enum Saved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Denied {
-    Read(#[serde(with = "text::path")] PathBuf),
-    Write(#[serde(with = "text::path")] PathBuf),
+    Read(#[serde(with = "path_text")] PathBuf),
+    Write(#[serde(with = "path_text")] PathBuf),
     Connect(String),
     /// A system call, by its name.
     Call(String),

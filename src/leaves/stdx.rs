@@ -26,3 +26,5 @@ pub mod secrecy;
 pub mod sparse;
 pub mod sqlite;
 pub mod text;
+#[cfg(unix)]
+pub mod way_back;

@@ -40,6 +40,7 @@ impl Panel {
             Report::Doctor(_) => Builtin::Doctor,
             Report::Hooks(_) => Builtin::Hooks,
             Report::Status(_) => Builtin::Status,
+            Report::Sandbox(_) => Builtin::Sandbox,
             Report::Agents(_) => Builtin::Agents,
             Report::Memory(_) => Builtin::Memory,
             Report::Thinking(_)

@@ -71,7 +71,10 @@ pub fn start(start: Start) -> io::Result<u8> {
         .enable_all()
         .build()?;
     let left = runtime.block_on(async {
-        let session = Session::open(modes.into())?;
+        let mut session = Session::open(modes.into())?;
+        if let Some(shared) = session.share() {
+            setup.commands.watch_terminal(shared);
+        }
         let queries = Queries::default();
         let env = setup.env.clone();
         let surface = Surface::open(output, Traits::detect(|name| env.get(name).map(str::to_owned)), queries.clone());

@@ -13,6 +13,7 @@ use super::theme::Theme;
 use super::thinking::Thinking;
 use crate::permission::Mode;
 use crate::protocol::{Fullness, ModelInfo, SessionInfo, UsageInfo};
+use crate::sandbox::Level;
 use crate::stdx::text::short;
 
 /// Cells of the bar that shows how much context is left.
@@ -38,6 +39,8 @@ pub struct Status {
     /// What vim mode says of itself; empty: it is off.
     pub(super) editing: String,
     read_only: bool,
+    /// How far commands are confined, once a session says.
+    sandbox: Option<Level>,
     /// Bypass or don't-ask, when the session began in it: then it is in the cycle.
     extra: Option<Mode>,
 }
@@ -50,6 +53,7 @@ impl Status {
         self.model = Some(session.model.clone());
         self.usage = None;
         self.read_only = session.read_only;
+        self.sandbox = Some(session.sandbox.level);
         (self.id, self.log) = (session.id.clone(), session.log.clone());
         self.title = session.title.clone().unwrap_or_default();
     }
@@ -118,6 +122,12 @@ impl Status {
         }
         if self.read_only {
             parts.push((8, vec![Span::styled("read only", theme.warning)]));
+        }
+        // Quiet as it should be, and never silent where nothing confines a command.
+        match self.sandbox {
+            None => {}
+            Some(Level::None) => parts.push((9, vec![Span::styled("sbx:off", theme.warning)])),
+            Some(level) => parts.push((1, vec![Span::styled(format!("sbx:{}", level.name()), theme.sandbox)])),
         }
         // The user's own line says the rest.
         let whole = self.own.is_none();
@@ -259,6 +269,15 @@ mod tests {
             let mut full = status.clone();
             full.usage = full.usage.map(|usage| UsageInfo { left, fullness, ..usage });
             assert_eq!(full.line("? keys", false, width, &Theme::dark()).to_string(), want);
+        }
+        for (level, width, want) in [
+            (Level::Kernel, 80, "plan · sbx:kernel · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main"),
+            (Level::Mount, 66, "plan · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main"),
+            (Level::None, 80, "plan · sbx:off · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main"),
+            (Level::None, 20, "plan · sbx:off"),
+        ] {
+            status.sandbox = Some(level);
+            assert_eq!(status.line("", false, width, &Theme::dark()).to_string(), want);
         }
         for (mode, width, want) in [
             (Mode::Default, 40, "Ctrl+C again"),

@@ -209,6 +209,7 @@ fn ask(id: u64, command: &str, suggestions: &[&str]) -> Event {
         all_edits: false,
         session_only: false,
         confined: false,
+        unasked: false,
         preset: None,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })

@@ -42,6 +42,8 @@ pub struct Theme {
     pub mode_accept_edits: Style,
     pub mode_plan: Style,
     pub mode_bypass: Style,
+    /// What confines commands, in the status line.
+    pub sandbox: Style,
     /// Name of the syntax theme for highlighting; none draws code in `code` alone.
     pub syntax: Option<String>,
     /// How highlighted code looks.

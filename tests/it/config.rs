@@ -255,11 +255,9 @@ fn managed_settings_of_claude_code_are_a_policy() {
     let problems: Vec<String> = loaded.diagnostics.iter().map(|problem| user.plain(problem)).collect();
     assert_eq!(
         problems,
-        [
-            "etc/claude.json: `allowManagedHooksOnly` has no effect: hooks of the user and of trusted projects run, too",
-            "etc/claude.json: `sandbox.failIfUnavailable` has no effect: where the machine cannot confine a command, it asks",
-        ]
+        ["etc/claude.json: `allowManagedHooksOnly` has no effect: hooks of the user and of trusted projects run, too",]
     );
+    assert!(loaded.config.sandbox.required);
     // Our own policy counts more; one that does not parse stops the start.
     let both = user.file("/etc/policy.toml", "model = 'ours'\n");
     assert_eq!(both.own().unwrap().config.model.as_deref(), Some("ours"));

@@ -321,10 +321,30 @@ fn one_json_object_and_a_line_for_each_step() {
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
     assert_eq!(lines[0]["subtype"], "init");
+    assert!(["kernel", "off"].contains(&lines[0]["sandbox"]["level"].as_str().unwrap()), "{}", lines[0]);
     let id = lines[0]["session_id"].as_str().unwrap();
     assert!(lines.iter().all(|line| line["session_id"] == id), "{lines:#?}");
     assert_eq!(lines[1]["message"]["content"][1]["type"], "tool_use");
     assert_eq!(lines[2]["message"]["content"][0]["tool_use_id"], "call_1");
+}
+
+/// Nothing is run without a sandbox where it is required, and both lines say what is missing.
+#[test]
+fn a_sandbox_that_is_missing_is_told() {
+    for (settings, denied) in
+        [("[sandbox]\nenabled = false\n", false), ("[sandbox]\nenabled = false\nrequired = true\n", true)]
+    {
+        let program = Program::new().home_file(".config/cocode/config.toml", settings);
+        let script = program.script("script.yaml", WRITE);
+        let args =
+            ["-p", "go", "--offline-script", &script, "--allowed-tools", "Bash", "--output-format", "stream-json"];
+        let done = program.run(&args);
+        let lines = done.lines();
+        let told = json!({ "level": "off", "reason": "the sandbox is turned off: set sandbox.enabled to true" });
+        assert_eq!(lines[0]["sandbox"], told, "{done:#?}");
+        assert_eq!(program.project().join("made").exists(), !denied, "{done:#?}");
+        assert_eq!(done.out.contains("`cocode doctor` says what is missing"), denied, "{done:#?}");
+    }
 }
 
 #[test]

@@ -4,15 +4,17 @@ use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cocode::message::{Block, Kind, Message};
 use cocode::provider::settings::WireName;
 use cocode::session::Session;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::support::fake_api::{FakeApi, Reply};
 use super::support::program::Program;
+use super::support::screen::{Launch, Screen};
 
 /// Kills.
 const POINTS: usize = 200;
@@ -218,4 +220,87 @@ fn a_session_whose_folder_is_removed_meanwhile_is_written_again() {
     let [log] = logs.as_slice() else { panic!("{logs:?}: {run:?}") };
     let messages = serde_json::to_string(&open(log).context().messages()).unwrap();
     assert!(messages.contains("Removing.") && messages.contains("All done."), "{messages}");
+}
+
+/// A shell, not at a prompt, from which the program was started: it tells when the terminal is as it was.
+const SCRIPT: &str = "stty -g > before; \"$0\" \"$@\"; until [ \"$(stty -g)\" = \"$(cat before)\" ]; do :; done; \
+                      echo as it was; exec sleep 1000";
+
+fn below(pid: u32) -> Option<Pid> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+    Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
+}
+
+/// How often the terminal was told so.
+fn told(screen: &Screen, bytes: &[u8]) -> usize {
+    screen.state().raw.windows(bytes.len()).filter(|window| window == &bytes).count()
+}
+
+/// However the program is killed, the terminal is as it was, and was told so once.
+#[test]
+fn the_terminal_comes_back() {
+    for (signal, overlay) in [(Signal::KILL, false), (Signal::KILL, true), (Signal::SEGV, false), (Signal::ILL, true)] {
+        let args = ["-c", SCRIPT, Program::binary(), "--offline"];
+        let screen = Launch::new("/bin/sh").args(args).start();
+        screen.wait_text("Ask anything");
+        screen.settle(Duration::from_millis(200));
+        if overlay {
+            screen.send("\x0f");
+            screen.wait_until("the alternate screen", |state| state.parser.screen().alternate_screen());
+        }
+        let pid = below(screen.pid()).unwrap();
+        kill_process(pid, signal).unwrap();
+        if signal == Signal::SEGV {
+            // The first is taken for a stack overflow that it is not.
+            while below(screen.pid()) == Some(pid) {
+                let _ = kill_process(pid, signal);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        screen.wait_text("as it was");
+        screen.wait_until("its cursor", |state| !state.parser.screen().hide_cursor());
+        for (bytes, want) in [
+            (&b"\x1b[?2004l"[..], 1),
+            (b"\x1b[?1004l", 1),
+            (b"\x1b[<u", if overlay { 2 } else { 1 }),
+            (b"\x1b[?1049l", usize::from(overlay)),
+        ] {
+            let shown = String::from_utf8_lossy(bytes);
+            assert_eq!(told(&screen, bytes), want, "{signal:?} {overlay} {shown:?}: {}", screen.text());
+        }
+        assert!(!screen.state().parser.screen().alternate_screen(), "{signal:?}");
+    }
+}
+
+/// A shell at its prompt has the terminal back at once, and does not know what the program had switched on. Another program
+/// that the user has started meanwhile is not disturbed.
+#[test]
+fn only_a_terminal_that_is_still_ours_is_brought_back() {
+    for stopped in [false, true] {
+        let screen = Launch::new("/bin/bash").args(["--norc", "--noediting", "-i"]).env("PS1", "ready> ").start();
+        screen.wait_text("ready>");
+        screen.send(format!("{} --offline\n", Program::binary()));
+        screen.wait_text("Ask anything");
+        screen.settle(Duration::from_millis(200));
+        let pid = below(screen.pid()).unwrap();
+        if stopped {
+            kill_process(pid, Signal::STOP).unwrap();
+            screen.wait_until("the shell", |state| state.parser.screen().contents().contains("Stopped"));
+            screen.send("stty sane; echo o''ther; cat\n");
+            screen.wait_text("other");
+        }
+        kill_process(pid, Signal::KILL).unwrap();
+        match stopped {
+            false => screen.wait_until("the way back", |state| {
+                let raw = String::from_utf8_lossy(&state.raw);
+                raw.matches("\x1b[?1004l").count() == 1 && raw.contains("Killed")
+            }),
+            // The helper has ended by the time that its own end is seen.
+            true => {
+                screen.send("here\n");
+                screen.settle(Duration::from_millis(500));
+            }
+        }
+        assert_eq!(told(&screen, b"\x1b[?1004l"), usize::from(!stopped), "{}", screen.text());
+    }
 }

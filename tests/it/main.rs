@@ -49,6 +49,9 @@ mod doors;
 mod earlier;
 /// Between turns: start, session commands, lists, exit.
 mod engine;
+/// What people run every day, in the workspace sandbox.
+#[cfg(target_os = "linux")]
+mod everyday;
 /// Words in all sessions: `cocode find` and `/find`.
 mod find;
 /// Hostile output does not make the program slow or large.

@@ -8,7 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use cocode::sandbox::proxy::env::{Loopback, variables};
 use cocode::sandbox::proxy::{Knock, Limits, Proxy, System, Verdict};
+use cocode::sandbox::{Level, Sandbox};
 use tokio::process::Command;
+
+use super::support::program::Program;
+use super::terminal::scripted;
 
 /// Serves the files of a folder, one request a connection. A client that does not speak HTTP is greeted like one of ssh.
 fn server(folder: PathBuf) -> u16 {
@@ -117,5 +121,64 @@ async fn programs_find_the_proxy_by_themselves() {
         let put = |text: &str| text.replace("PLACE", &place).replace("PORT", &port.to_string());
         let (text, _) = through(&put(&line), &place, folder.path()).await;
         assert!(text.contains(&put(want)), "{line}: {text}");
+    }
+}
+
+/// A program whose commands run in the workspace sandbox, with a page to fetch, and the line that fetches it.
+fn fetching() -> (Program, String, String) {
+    let settings = "[sandbox]\napproved = \"workspace\"\n[permissions]\nallow = [\"Bash\"]\n";
+    let program = Program::new().home_file(".config/cocode/config.toml", settings);
+    std::fs::write(program.project().join("page"), "the page").unwrap();
+    let port = server(program.project());
+    let line = format!("curl -sS -o got http://127.0.0.1:{port}/page");
+    let script = serde_json::json!([
+        {"reply": [{"tool": {"name": "Bash", "input": {"command": line}}}]},
+        {"reply": [{"text": "That is all."}]},
+    ]);
+    (program, format!("127.0.0.1:{port}"), script.to_string())
+}
+
+/// Whether a command can be held to the port of the proxy here.
+async fn is_held() -> bool {
+    Sandbox::new(Some(Program::binary().into())).probe().await > Level::None
+}
+
+/// The connection waits for the answer of the person at the terminal, and the answer is what becomes of it.
+#[tokio::test]
+async fn a_first_contact_asks_on_the_screen() {
+    if !is_held().await {
+        return;
+    }
+    for (key, got) in [("y", "the page"), ("\x1b", "")] {
+        let (program, place, script) = fetching();
+        let screen = scripted(&program, (80, 24), &script);
+        screen.send("fetch it\r");
+        screen.wait_live(&format!("A command wants to connect to {place}"));
+        assert_eq!(std::fs::read_to_string(program.project().join("got")).unwrap_or_default(), "");
+        screen.send(key);
+        screen.wait_text("That is all.");
+        let page = std::fs::read_to_string(program.project().join("got")).unwrap_or_default();
+        assert_eq!(page == "the page", !got.is_empty(), "{}", screen.text());
+    }
+}
+
+/// Where nobody can answer, it is denied at once; the result says what was denied, and which rule would allow it.
+#[tokio::test]
+async fn a_first_contact_without_anybody_is_denied() {
+    if !is_held().await {
+        return;
+    }
+    for (rule, got) in [(None, ""), (Some("WebFetch(domain:127.0.0.1)"), "the page")] {
+        let (program, place, script) = fetching();
+        let script = program.script("script.yaml", &script);
+        let mut args = vec!["-p", "go", "--offline-script", &script, "--output-format", "stream-json"];
+        args.extend(rule.iter().flat_map(|rule| ["--allowed-tools", rule]));
+        let done = program.run(&args);
+        let page = std::fs::read_to_string(program.project().join("got")).unwrap_or_default();
+        assert_eq!(page == "the page", !got.is_empty(), "{done:#?}");
+        let told =
+            format!("The sandbox denied connecting to {place}; the rule WebFetch(domain:{place}) would allow it");
+        assert_eq!(done.out.contains(&told), rule.is_none(), "{done:#?}");
+        assert_eq!(done.code, Some(if rule.is_none() { 3 } else { 0 }), "{done:#?}");
     }
 }

@@ -95,6 +95,7 @@ fn questions() -> Vec<Question> {
             all_edits: true,
             session_only: false,
             confined: false,
+            unasked: false,
             preset: None,
         },
         Question::Trust {
@@ -164,6 +165,7 @@ fn events() {
         older: 0,
         log: "/h/id/transcript.jsonl".into(),
         read_only: false,
+        sandbox: cocode::sandbox::Status { level: cocode::sandbox::Level::Kernel, why: "why".into() },
     };
     let thinking = ThinkingInfo {
         level: Level::DeepThink,

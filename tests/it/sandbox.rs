@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use cocode::sandbox::{Network, Policy, Reads, Sandbox};
+use cocode::sandbox::{Level, Network, Policy, Reads, Sandbox};
 use cocode::stdx::process::Captured;
 use tokio::process::Command;
 
@@ -427,6 +427,7 @@ async fn what_writes_is_held_to_its_folders_and_its_port() {
             record: None,
         };
         let (closed, open) = (policy(Network::Closed), policy(Network::Proxy { port }));
+        let hides = Policy { reads: closed.reads.clone(), ..Policy::free() };
         for (policy, line, want) in [
             (&closed, "echo x > new && chmod 700 new && mv new folder/ && cat folder/new && rm folder/new", "x\n"),
             (&closed, "echo x > O/new; echo $?", "1\n"),
@@ -446,6 +447,14 @@ async fn what_writes_is_held_to_its_folders_and_its_port() {
                 "Permission denied\n",
             ),
             (&open, "(echo x > /dev/udp/127.0.0.1/$UDP) && echo out", ""),
+            // What rules hide stays hidden in a namespace, too, which such a command may make.
+            (&hides, "cat HOME/.ssh/id; echo $?", "1\n"),
+            (&hides, "unshare -r cat HOME/.ssh/id; echo $?", "1\n"),
+            (
+                &hides,
+                "unshare -rm sh -c 'mount --bind HOME/.ssh folder && cat folder/id'; cat folder/id; echo $?",
+                "1\n",
+            ),
         ] {
             let done = world.run(&world.line(line), policy).await.unwrap();
             let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
@@ -497,6 +506,23 @@ async fn the_end_of_a_command_is_its_own() {
     let done = Sandbox::new(Some("/nowhere/cocode".into()));
     let done = done.run_captured(Command::new("true"), &Policy::free(), b"", PATIENCE, 100).await;
     assert_eq!(done.unwrap().code, Some(0));
+}
+
+/// What a run has found out is found at the next start, as long as all is the same.
+#[tokio::test]
+async fn the_level_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("state/sandbox");
+    let level = async |program: &str| Sandbox::new(Some(program.into())).remembered_in(file.clone()).probe().await;
+    // Nothing is remembered of what fails.
+    assert_eq!((level("/nowhere/cocode").await, file.exists()), (Level::None, false));
+    if level(Program::binary()).await == Level::None {
+        return;
+    }
+    assert_eq!(level("/nowhere/cocode").await, Level::Kernel, "without a run");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("Uid", "Gid")).unwrap();
+    assert_eq!(level("/nowhere/cocode").await, Level::None, "somewhere else");
 }
 
 /// A program that the rules take for one that only reads, and that does more: what runs without a yes costs nothing.

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use super::{Conversation, Grants, Grounds};
 use crate::permission::{Access, Behavior, Places, RuleSet, Source, Trust};
+use crate::protocol::report::Kept;
 use crate::protocol::{GrantScope, PresetGrant};
 use crate::sandbox::Sandbox;
 use crate::sandbox::proxy::Gateway;
@@ -26,6 +27,8 @@ pub struct Policy {
     pub gateway: Gateway,
     /// What commands were kept from.
     pub denials: Denials,
+    /// It was offered once that the sandbox answers for commands.
+    pub offered: bool,
 }
 
 /// What the sandbox kept commands from: the rules that would have allowed it, by the command, the last ones alone.
@@ -39,6 +42,11 @@ impl Denials {
         self.0.retain(|(known, _)| *known != command);
         self.0.truncate(Denials::KEPT - 1);
         self.0.push_front((command, rules));
+    }
+
+    /// All, the last ones first.
+    pub(super) fn rows(&self) -> Vec<Kept> {
+        self.0.iter().map(|(command, rules)| Kept { command: command.clone(), rules: rules.clone() }).collect()
     }
 
     /// What is offered when the command is to run again.

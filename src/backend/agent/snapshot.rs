@@ -12,10 +12,11 @@ use super::{Grounds, Model, Policy, memory, thinking};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
-use crate::permission::{Access, Behavior, Decision, Mode, RuleSet};
+use crate::permission::{Access, Behavior, Consent, Decision, Mode, RuleSet};
 use crate::protocol::ThinkingInfo;
-use crate::protocol::report::Agents;
+use crate::protocol::report::{Agents, Kept};
 use crate::provider::ToolSpec;
+use crate::sandbox;
 use crate::session::Session;
 use crate::tools::{self, RULES};
 
@@ -37,6 +38,18 @@ pub struct Snapshot {
     pub(super) system: Arc<str>,
     pub(super) tool_specs: Arc<[ToolSpec]>,
 }
+
+/// How commands are confined at one moment.
+pub struct Looked {
+    pub reading: Option<sandbox::Policy>,
+    pub approved: Option<sandbox::Policy>,
+    pub unasked: Option<sandbox::Policy>,
+    pub denied: Vec<Kept>,
+}
+
+/// Stands for every line that only reads, and for every other.
+const READING: &str = "ls";
+const ANY: &str = "make";
 
 impl Snapshot {
     /// Every hook with its last result.
@@ -74,6 +87,15 @@ impl Snapshot {
         let mut grounds = self.grounds(session.facts().mode.unwrap_or_default());
         grounds.places.cwd.clone_from(&cwd);
         grounds.decide(tools::BASH, &Access::Shell { command: command.into(), cwd })
+    }
+
+    /// What commands of the session are held to: one that only reads, and any other that was approved.
+    pub fn confined(&self, session: &Session) -> Looked {
+        let mut grounds = self.grounds(session.facts().mode.unwrap_or_default());
+        session.context().cwd().clone_into(&mut grounds.places.cwd);
+        let (reading, unasked) = (grounds.policy(READING, Consent::Missing), grounds.policy_unasked(ANY));
+        grounds.places.approved.unasked = false;
+        Looked { reading, approved: grounds.policy(ANY, Consent::Given), unasked, denied: self.policy.denials.rows() }
     }
 
     /// Memory files that a session in this folder begins with, in order, with their counts of lines.

@@ -473,9 +473,8 @@ mod tests {
                 "filesystem": {"allowWrite": ["/tmp/build/", "./out", "~/.kube"], "denyWrite": 3, "denyRead": ["~/.aws"]}}}"#,
             "permissions.allow = [\"WebFetch(domain:*.npmjs.org)\", \"Edit(//tmp/build)\", \"Edit(/out)\", \"Edit(~/.kube)\"]\n\
              permissions.deny = [\"Bash(rm:*)\", \"WebFetch(domain:evil.com:80)\", \"Read(~/.aws)\"]\n\
-             sandbox.allow_unsandboxed = false\nsandbox.approved = \"workspace\"\nsandbox.excluded = [\"docker\", \"watchman\"]\n\
+             sandbox.allow_unsandboxed = false\nsandbox.approved = \"workspace\"\nsandbox.auto_allow = true\nsandbox.excluded = [\"docker\", \"watchman\"]\n\
              s.json: `sandbox.filesystem.denyWrite` is ignored: it must be a list of strings\n\
-             s.json: `sandbox.autoAllowBashIfSandboxed` has no effect: confined commands ask like others\n\
              s.json: `sandbox.ripgrep` has no effect: cocode does not know it\n\
              s.json: `sandbox.network.httpProxyPort` has no effect: cocode does not know it",
         );

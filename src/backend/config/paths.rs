@@ -161,6 +161,11 @@ impl Paths {
         self.home.join("cocode")
     }
 
+    /// Where it is remembered how far this machine confines commands.
+    pub fn sandbox(&self) -> PathBuf {
+        self.own_state().join("sandbox")
+    }
+
     /// Makes `home` when it is missing (0700) and proves that it can be written to.
     ///
     /// # Errors

@@ -235,7 +235,9 @@ pub struct Agents {
 #[serde(deny_unknown_fields)]
 pub struct Sandbox {
     pub enabled: bool,
+    pub required: bool,
     pub approved: Profile,
+    pub auto_allow: bool,
     pub allow_unsandboxed: bool,
     pub excluded: Vec<String>,
 }
@@ -258,6 +260,8 @@ impl Sandbox {
             },
             escapes: if self.allow_unsandboxed { permission::Escapes::Asked } else { permission::Escapes::Ignored },
             excluded: self.excluded.clone(),
+            unasked: self.enabled && self.auto_allow,
+            required: self.required,
             caches: Preset::variables().filter_map(|name| Some((name.to_owned(), variable(name)?.into()))).collect(),
         }
     }

@@ -81,6 +81,7 @@ impl Engine {
             | Builtin::BugReport
             | Builtin::Hooks
             | Builtin::Status
+            | Builtin::Sandbox
             | Builtin::Agents
             | Builtin::Memory => {}
         }

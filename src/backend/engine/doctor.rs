@@ -11,6 +11,7 @@ use crate::config::{self, Config, trust};
 use crate::permission::Trust;
 use crate::protocol::report::{Finding, State};
 use crate::provider::key::Key;
+use crate::sandbox::{self, Level, Sandbox};
 use crate::stdx::programs;
 
 /// What is looked at from where.
@@ -22,8 +23,18 @@ pub struct Here<'a> {
     pub cwd: &'a Path,
 }
 
+/// Finds out how far commands are confined here, for who has no session that knows.
+pub fn confinement(here: Here<'_>) -> sandbox::Status {
+    let loaded = config::load(here.paths, here.env, toml::Table::new());
+    let sandbox = Sandbox::of_this_program(loaded.map_or(true, |loaded| loaded.config.sandbox.enabled));
+    let probed = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let probed = probed.map(|runtime| runtime.block_on(sandbox.probe()));
+    let why = probed.err().map_or_else(String::new, |error| error.to_string());
+    sandbox.status().unwrap_or(sandbox::Status { level: Level::None, why })
+}
+
 /// Looks at everything.
-pub fn examine(here: Here<'_>) -> Vec<Finding> {
+pub fn examine(here: Here<'_>, sandbox: &sandbox::Status) -> Vec<Finding> {
     let mut findings = vec![Finding {
         area: "version".into(),
         state: State::Good,
@@ -33,6 +44,7 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
     findings.extend(terminal(here.env, screen));
     findings.extend(folders(here));
     findings.extend(programs(here));
+    findings.push(confined(sandbox));
     match config::load(here.paths, here.env, toml::Table::new()) {
         Ok(own) => {
             let trusted = trust::of(here.paths, here.cwd);
@@ -82,6 +94,18 @@ pub fn examine(here: Here<'_>) -> Vec<Finding> {
         finding.text = here.paths.tilde(&finding.text);
     }
     findings
+}
+
+/// How far commands are confined, and what would confine them.
+fn confined(sandbox::Status { level, why }: &sandbox::Status) -> Finding {
+    let (state, text) = match level {
+        Level::None => {
+            (State::Limited, format!("nothing confines commands, so only plain ones run without asking: {why}"))
+        }
+        level if why.is_empty() => (State::Good, format!("level {}", level.name())),
+        level => (State::Good, format!("level {} (not higher: {why})", level.name())),
+    };
+    Finding { area: "sandbox".into(), state, text }
 }
 
 /// How many sub-agents there are, and what is wrong with their files.
@@ -245,7 +269,9 @@ mod tests {
         let paths = Paths::new(&env).unwrap();
         std::fs::create_dir_all(&paths.config_dir).unwrap();
         std::fs::write(paths.user_config(), file).unwrap();
-        let findings = examine(Here { env: &env, paths: &paths, cwd: dir.path() });
+        let why = "this kernel has no Landlock: it takes Linux 5.13 or newer".to_owned();
+        let none = sandbox::Status { level: Level::None, why };
+        let findings = examine(Here { env: &env, paths: &paths, cwd: dir.path() }, &none);
         for (state, text) in want {
             assert!(
                 findings.iter().any(|finding| finding.state == *state && finding.text.contains(text)),
@@ -273,6 +299,7 @@ mod tests {
             key,
         );
         check(&[("COCODE_STATE_DIR", "/proc/none")], "", &[(State::Limited, "COCODE_STATE_DIR")], key);
+        check(&[], "", &[(State::Limited, "Linux 5.13 or newer")], key);
         check(&[("TERM", "x\u{1b}[2J")], "", &[], "\u{1b}");
     }
 

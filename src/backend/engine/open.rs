@@ -4,17 +4,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::grants::Files;
 use super::models::Models;
 use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Known, Setup, skills};
-use crate::agent::{self, Agent, Grants, Model, Parts, Presence, prompt::GitStatus};
+use crate::agent::{self, Agent, Model, Parts, Presence, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::{Env, Paths};
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
 use crate::permission::{self, Approved, GitHooks, Mode, OwnGit, Places, Root, RuleSet, Run, Source, Trust, Use};
-use crate::protocol::{Answer, Event, GrantScope, Question};
+use crate::protocol::{Answer, Event, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::sandbox::proxy::{Gateway, PROXIES, Surroundings};
@@ -67,6 +68,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             sandbox: setup.commands.clone(),
             gateway: gateway(&setup),
             denials: Default::default(),
+            offered: false,
         },
         settings: settings.agent,
         toolbox: Arc::new(toolbox),
@@ -89,6 +91,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let mut engine =
         Engine { agent, models, loaded, setup, mailbox, probing, catalog, known: Known::default(), idle, interface };
     engine.tell_interface().await;
+    // Git at the start has asked already, beside all this.
+    engine.setup.commands.probe().await;
     engine.announce().await;
     // A panic in there leaves the built-ins.
     let _ = loading.await;
@@ -514,27 +518,5 @@ fn remember_server(paths: &Paths, known: &str, url: &str) {
     let file = servers_file(paths);
     if let Err(error) = replace_private(&file, format!("{known}{url}\n").as_bytes()) {
         tracing::warn!(%error, "cannot remember the local server");
-    }
-}
-
-/// Keeps granted rules in Claude Code's settings files.
-struct Files {
-    paths: Paths,
-    project: PathBuf,
-}
-
-impl Grants for Files {
-    fn save(&self, scope: GrantScope, rule: &str) -> Result<(), String> {
-        match config::grant::file_of(scope, &self.paths, &self.project) {
-            Some(file) => config::grant::grant(&file, rule).map_err(|problem| problem.to_string())?,
-            None => return Ok(()),
-        }
-        // What the user has just granted needs no question at the next start.
-        if scope == GrantScope::Project {
-            let used = config::grant::used(&self.project, rule);
-            config::trust::remember(&self.paths, &self.project, Extent::More, &[used])
-                .map_err(|error| format!("the rule will ask again: {error}"))?;
-        }
-        Ok(())
     }
 }

@@ -14,7 +14,9 @@ use crate::commands::{Builtin, Catalog, ListKind};
 use crate::config::Loaded;
 use crate::message::Usage;
 use crate::permission::Decision;
-use crate::protocol::report::{Broken, CacheReport, Cost, Finding, ModelCost, Report, Settings, Status, Verdict};
+use crate::protocol::report::{
+    Broken, CacheReport, Cost, Finding, ModelCost, Report, SandboxReport, Settings, Status, Verdict,
+};
 use crate::protocol::{Changes, Event, FoundList, Listed, ModelList, SettingList, Word};
 use crate::provider::key::Secret;
 use crate::session::Session;
@@ -91,6 +93,7 @@ impl<'a> Look<'a> {
             Builtin::Diff => Report::Changes(self.changes(session).await),
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
             Builtin::Status => self.status(session),
+            Builtin::Sandbox => self.sandbox(session).await,
             Builtin::Thinking => Report::Thinking(self.agent.thinking(session)),
             Builtin::Permissions => return Some(self.verdict(args, session).await),
             Builtin::BugReport => return Some(bug_report::write(self, session).await.map(Report::BugReport)),
@@ -135,6 +138,20 @@ impl<'a> Look<'a> {
             models: facts.usage_by_model().into_iter().map(row).collect(),
             beside: facts.spent_by_what(),
             cache,
+        }))
+    }
+
+    async fn sandbox(&self, session: &Session) -> Report {
+        self.setup.commands.probe().await;
+        let confined = &self.loaded.config.sandbox;
+        let looked = self.agent.confined(session);
+        Report::Sandbox(Box::new(SandboxReport {
+            status: self.setup.confinement(),
+            required: confined.required,
+            reading: looked.reading,
+            approved: looked.approved,
+            unasked: looked.unasked,
+            denied: looked.denied,
         }))
     }
 
@@ -238,6 +255,8 @@ pub(super) fn unquoted(text: &str) -> &str {
 
 pub(super) async fn findings(setup: &Setup) -> Vec<Finding> {
     let (env, paths, cwd) = (setup.env.clone(), setup.paths.clone(), setup.project.clone());
-    let look = move || doctor::examine(doctor::Here { env: &env, paths: &paths, cwd: &cwd });
+    setup.commands.probe().await;
+    let sandbox = setup.confinement();
+    let look = move || doctor::examine(doctor::Here { env: &env, paths: &paths, cwd: &cwd }, &sandbox);
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }

@@ -46,6 +46,9 @@ pub enum Question {
         /// It is a command that would run in the sandbox: `Answer::Unconfined` is possible.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         confined: bool,
+        /// From now on it, and all that the sandbox holds like it, could run without a question: `Answer::Unasked` is possible.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unasked: bool,
         /// What would let it do what the sandbox kept it from the last time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preset: Option<PresetGrant>,
@@ -160,6 +163,8 @@ pub enum Answer {
     Yes,
     /// Yes, and outside of the sandbox; a no where the question does not offer it.
     Unconfined,
+    /// Yes, and what the sandbox holds runs without a question from now on; a no where the question does not offer it.
+    Unasked,
     /// Yes, and the session continues in mode `edits`; a no where the question does not offer it.
     AllEdits,
     /// Yes, and these rules from now on.

@@ -13,6 +13,7 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{Todo, Usage};
 use crate::permission::{Behavior, Mode};
+use crate::sandbox;
 use crate::session::entry::CacheBreak;
 
 /// The answer of a command.
@@ -38,6 +39,7 @@ pub enum Report {
     BugReport(PathBuf),
     Hooks(Vec<hooks::Row>),
     Status(Status),
+    Sandbox(Box<SandboxReport>),
     Agents(Agents),
     Memory(Vec<MemoryRow>),
     Plan(PlanMode),
@@ -206,6 +208,30 @@ pub struct Status {
     pub rules: u64,
     /// The user's configuration file.
     pub settings: PathBuf,
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SandboxReport {
+    pub status: sandbox::Status,
+    /// Where nothing confines commands, none runs.
+    pub required: bool,
+    /// What one is held to that runs unasked because it only reads. None: nothing.
+    pub reading: Option<sandbox::Policy>,
+    /// The same of one that was approved.
+    pub approved: Option<sandbox::Policy>,
+    /// The same of one that runs unasked because the sandbox holds it; none does without `sandbox.auto_allow`.
+    pub unasked: Option<sandbox::Policy>,
+    /// What commands were kept from, the last ones first.
+    pub denied: Vec<Kept>,
+}
+
+/// What a command was kept from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    pub command: String,
+    /// The rules that would let it.
+    pub rules: Vec<String>,
 }
 
 /// Settings with their sources.

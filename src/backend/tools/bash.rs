@@ -1,6 +1,7 @@
 //! Bash: one command line in a fresh shell, whose working directory carries over and whose processes end with it.
 
 mod denials;
+mod kept;
 mod reach;
 mod undoing;
 
@@ -27,6 +28,7 @@ use super::call::Typed;
 use super::limit::Spool;
 use super::{After, Call, Context, Dirs, Manners, Output, file};
 use denials::Denial;
+use kept::Kept;
 use reach::Reach;
 pub use undoing::Changed;
 use undoing::{Verdict, Watch};
@@ -43,6 +45,9 @@ const DRAIN: usize = 4 * 1024 * 1024;
 /// Follows a failure of a line that ran unasked.
 const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace. \
     Set dangerouslyDisableSandbox to true if it needs that: the user is asked";
+
+/// How a person is asked about what would run unasked.
+const ASK: &str = "Set dangerouslyDisableSandbox to true to have the user asked";
 
 /// What programs say of what the kernel refused.
 const REFUSALS: [&str; 5] =
@@ -140,6 +145,19 @@ async fn run(input: &Input, context: &Context) -> Output {
         Ok(reach) => reach,
         Err(error) => return Output::error(format!("Cannot start the proxy of the sandbox: {error}.")),
     };
+    let kept = match context.permit.unasked() {
+        true => {
+            let protected = reach.policy.protected.clone();
+            match tokio::task::spawn_blocking(move || Kept::save(&protected)).await {
+                Ok(Ok(kept)) => Some(kept),
+                Ok(Err(why)) => return Output::error(format!("Nobody was asked, and {why}. {ASK}.")),
+                Err(_) => {
+                    return Output::error(format!("Nobody was asked, and protected files cannot be saved. {ASK}."));
+                }
+            }
+        }
+        false => None,
+    };
     let mut watch = Watch::begin(context, &mut reach.policy).await;
     let (mut process, output, place) = loop {
         match start(&input.command, start_in, context, (&reach.policy, &reach.variables)).await {
@@ -194,6 +212,11 @@ async fn run(input: &Input, context: &Context) -> Output {
         }
     };
     process.end().await;
+    if let Some(kept) = kept
+        && let Ok(back) = tokio::task::spawn_blocking(move || kept.put_back()).await
+    {
+        notes.extend(kept::notes(&back));
+    }
     // What was written before the end is still in the pipes.
     last_place.read(&place, left);
     let mut drained = 0;

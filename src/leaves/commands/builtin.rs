@@ -29,6 +29,7 @@ pub enum Builtin {
     BugReport,
     Hooks,
     Status,
+    Sandbox,
     Skills,
     Agents,
     Memory,
@@ -112,7 +113,7 @@ impl Builtin {
             ("Context", &[Context, Compact, Memory, Todos]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
             ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Hooks]),
-            ("Help", &[Help, Doctor, BugReport]),
+            ("Help", &[Help, Doctor, Sandbox, BugReport]),
         ]
     };
 
@@ -270,6 +271,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(BugReport, "bug-report", "Write a bug report to a file; nothing is sent").looks(always),
         Row::new(Hooks, "hooks", "List hooks with their sources and last results").looks(always),
         Row::new(Status, "status", "Show version, model, folders and settings").looks(always),
+        Row::new(Sandbox, "sandbox", "Show how commands are confined, and what they were denied").looks(always),
         Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),
         Row::new(Agents, "agents", "List sub-agents with their sources and tools").looks(always),
         Row::new(Memory, "memory", "List memory files, or open one in $EDITOR")

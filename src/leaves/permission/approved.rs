@@ -17,6 +17,10 @@ pub struct Approved {
     pub profile: Profile,
     /// Whether a call that asks to run outside of the sandbox is heard.
     pub escapes: Escapes,
+    /// What the profile holds runs without a question, whatever `profile` says of commands that somebody approved.
+    pub unasked: bool,
+    /// Where nothing confines commands, none runs.
+    pub required: bool,
     /// Programs that run outside of it.
     pub excluded: Vec<String>,
     /// Folders that the environment names for caches.
@@ -46,24 +50,35 @@ const KEPT: [&str; 9] =
 impl Approved {
     /// Whether a command line runs in the workspace profile once it is approved.
     pub fn confines(&self, command: &CommandLine, mode: Mode, level: Level) -> bool {
+        self.profile == Profile::Workspace && self.holds(command, mode, level)
+    }
+
+    /// Whether it would run without a question if the profile may speak for what it holds.
+    pub fn may_run_unasked(&self, command: &CommandLine, mode: Mode, level: Level) -> bool {
+        mode != Mode::Plan && self.holds(command, mode, level)
+    }
+
+    /// Whether the profile can hold a command line.
+    fn holds(&self, command: &CommandLine, mode: Mode, level: Level) -> bool {
         let escapes = command.escapes() && self.escapes == Escapes::Asked;
-        self.profile == Profile::Workspace
-            && level > Level::None
+        level > Level::None
             && mode != Mode::Bypass
             && !escapes
             && !command.programs().iter().any(|program| self.excluded.contains(program))
     }
 }
 
-/// The profile of a line that was approved, with what rules hide and keep; None where it runs as the user.
+/// The profile of a line that was approved, or that runs unasked because the profile holds it, with what rules hide and keep; None where it runs as the user.
 pub(super) fn profile(
     query: &Query,
+    unasked: bool,
     consent: Consent,
     (mut hidden, mut kept): (Vec<PathBuf>, Vec<PathBuf>),
     files: &dyn Files,
 ) -> Option<Policy> {
     let (Access::Shell { command, cwd }, places) = (query.access, query.places) else { return None };
-    if consent == Consent::Unconfined || !places.approved.confines(command, query.mode, query.level) {
+    let confines = unasked || places.approved.confines(command, query.mode, query.level);
+    if consent == Consent::Unconfined || !confines {
         return None;
     }
     let mut writes: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();

@@ -38,7 +38,9 @@ pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files
         _ => {
             let (mut hidden, kept) =
                 (forbidden(query, Matches::Reading, files), forbidden(query, Matches::Editing, files));
-            if let Some(profile) = approved::profile(query, consent, (hidden.clone(), kept.clone()), files) {
+            if let Some(profile) =
+                approved::profile(query, decision.unasked, consent, (hidden.clone(), kept.clone()), files)
+            {
                 return Some(profile);
             }
             // Beside what Landlock hides, nothing new could be read: builds would not find what they have just made.
@@ -259,6 +261,63 @@ mod tests {
         assert_eq!(check(&[], "make", true, Mode::Default, given), "free");
         assert_eq!(check(&[], "make", false, Mode::Bypass, given), "free");
         assert_eq!(check(&[], "make", false, Mode::Default, Consent::Unconfined), "free");
+    }
+
+    #[test]
+    fn what_the_sandbox_holds_may_run_unasked() {
+        let (dir, mut places) = home();
+        let root = format!("{}/", dir.path().canonicalize().unwrap().display());
+        places.approved.unasked = true;
+        places.approved.excluded = vec!["docker".into()];
+        let (kernel, default) = (Level::Kernel, Mode::Default);
+        for (rules, line, level, mode, want) in [
+            ("", "make", kernel, default, "home/work"),
+            ("", "make", kernel, Mode::AcceptEdits, "home/work"),
+            ("", "make > out.txt && ./run | tail", kernel, default, "home/work"),
+            ("", "make", kernel, Mode::DontAsk, "home/work"),
+            ("allow Bash(make)", "make; od -c src/main.rs", kernel, default, "home/work"),
+            // By a rule of the user's, or in bypass, as ever.
+            ("allow Bash(make)", "make", kernel, default, "free"),
+            ("", "make", kernel, Mode::Bypass, "free"),
+            ("", "ls", kernel, default, "reads"),
+            ("", "make", kernel, Mode::Plan, "Deny"),
+            ("", "make", Level::None, default, "Ask"),
+            ("deny Bash(make:*)", "make", kernel, default, "Deny"),
+            ("ask Bash(make:*)", "make", kernel, default, "Ask"),
+            ("ask Edit(/src/**)", "touch src/a", kernel, default, "Ask"),
+            ("", "make > .git/hooks/pre-commit", kernel, default, "Ask"),
+            ("", "make; cat a.pem", kernel, default, "Ask"),
+            ("", "make; cat ../../other/notes.txt", kernel, default, "Ask"),
+            ("", "docker ps", kernel, default, "Ask"),
+            ("", "make $(", kernel, default, "Ask"),
+        ] {
+            let mut set = RuleSet::default();
+            if let Some((kind, rule)) = rules.split_once(' ') {
+                let kind = match kind {
+                    "allow" => Behavior::Allow,
+                    "ask" => Behavior::Ask,
+                    _ => Behavior::Deny,
+                };
+                set.add(kind, rule.parse().unwrap(), Source::User);
+            }
+            let access = Access::Shell { command: line.into(), cwd: places.cwd.clone() };
+            let vocabulary = crate::permission::vocabulary::TOOLS;
+            let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
+            let decision = decide::decide(&query, &Disk);
+            let told = match Permit::of(&query, &decision, Consent::Missing, &Disk) {
+                None => format!("{:?}", decision.behavior),
+                Some(permit) => match permit.policy() {
+                    None => "free".to_owned(),
+                    Some(policy) if policy.writes.is_empty() => "reads".to_owned(),
+                    Some(policy) => {
+                        assert!(permit.unasked() && decision.confined, "{line}");
+                        assert_eq!(policy.network, Network::Proxy { port: 0 }, "{line}");
+                        policy.writes.iter().map(|path| path.display().to_string().replace(&root, "")).collect()
+                    }
+                },
+            };
+            assert_eq!(told, want, "{rules} {line} {mode:?}: {decision:?}");
+        }
     }
 
     /// Each row: rules, the level, the line, and what its policy says, without the folder that all lies in.

@@ -42,6 +42,8 @@ pub struct Decision {
     pub target: Option<PathBuf>,
     /// It is allowed only because the kernel holds the command to reading: with nothing that confines it, it would ask.
     pub confined: bool,
+    /// It is allowed only because the workspace profile holds the command.
+    pub unasked: bool,
     /// What a command that is allowed and only reads looks at outside of the workspace; None where it may do more.
     pub reads: Option<Vec<PathBuf>>,
 }
@@ -55,6 +57,7 @@ impl Decision {
             quiet_git: false,
             target: None,
             confined: false,
+            unasked: false,
             reads: None,
         }
     }
@@ -67,9 +70,11 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let command = query.mode == Mode::Edits && matches!(query.access, Access::Shell { .. });
     let escapes = escapes(query);
     // Outside of the sandbox nothing confines it.
+    let unheld = query.places.approved.required && query.level == Level::None;
     let level = if escapes { Level::None } else { query.level };
     let query = &Query { mode: if command { Mode::Default } else { query.mode }, level, ..*query };
     let mut decision = match query.access {
+        Access::Shell { .. } if unheld => Decision::new(Behavior::Deny, UNHELD),
         Access::Shell { command, cwd } => line::decide(query, command, cwd, files),
         Access::Read { path } => read(query, query.tool, path, files).into(),
         Access::Search { root } => search(query, root, files),
@@ -115,6 +120,10 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     }
     decision
 }
+
+/// What is said of a command that may not run without a sandbox.
+const UNHELD: &str =
+    "nothing confines commands here, and `sandbox.required` is on: `cocode doctor` says what is missing";
 
 /// Whether the call is a command that asks to run outside of the sandbox, and is heard.
 pub(super) fn escapes(query: &Query) -> bool {
@@ -486,6 +495,32 @@ mod tests {
             let command = CommandLine::from(line);
             let decision = run(Access::Shell { command, cwd: "/p".into() }, "Bash", &rules);
             assert!(!decision.reasons.iter().any(|reason| reason.contains("andbox")), "{line}: {decision:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_sandbox_that_is_required_no_command_runs() {
+        use super::super::files::Disk;
+
+        let mut rules = RuleSet::default();
+        rules.add(Behavior::Allow, "Bash(make:*)".parse().unwrap(), Source::User);
+        for (required, level, mode, line, want) in [
+            (true, Level::None, Mode::Default, "make", Behavior::Deny),
+            (true, Level::None, Mode::Default, "ls", Behavior::Deny),
+            (true, Level::None, Mode::Bypass, "make", Behavior::Deny),
+            (true, Level::Kernel, Mode::Default, "make", Behavior::Allow),
+            (false, Level::None, Mode::Default, "make", Behavior::Allow),
+        ] {
+            let mut places = Places::for_tests();
+            places.approved.required = required;
+            let access = Access::Shell { command: line.into(), cwd: "/p".into() };
+            let vocabulary = super::super::vocabulary::TOOLS;
+            let query =
+                Query { tool: "Bash", access: &access, mode, rules: &rules, places: &places, vocabulary, level };
+            let decision = decide(&query, &Disk);
+            assert_eq!(decision.behavior, want, "{required} {level:?} {mode:?} {line}: {decision:?}");
+            let named = decision.reasons.iter().any(|reason| reason.contains("`cocode doctor`"));
+            assert_eq!(named, want == Behavior::Deny, "{decision:?}");
         }
     }
 

@@ -110,13 +110,17 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
             let text = Text::new(&raw);
             let offered = suggestions(query, &text, &raw, &parts, files);
             let ruled = ruled(query, &text, &raw, &parts, files);
+            let held = query.places.approved.may_run_unasked(command, query.mode, query.level);
+            let held = held && ruled.is_none() && query.places.approved.unasked && basis::hold(&mut parts);
             let decision = ruled.unwrap_or_else(|| conclude(query, parts, command));
+            let allowed = decision.behavior == Behavior::Allow;
             let suggestions = if decision.behavior == Behavior::Ask { offered } else { Vec::new() };
-            let Rests { confined, reads } = match decision.behavior {
-                Behavior::Allow => rests,
-                _ => Rests::default(),
+            let Rests { confined, reads } = match allowed {
+                true if held => Rests { confined: true, reads: None },
+                true => rests,
+                false => Rests::default(),
             };
-            Decision { quiet_git, suggestions, confined, reads, ..decision }
+            Decision { quiet_git, suggestions, confined, reads, unasked: held && allowed, ..decision }
         }
         Err(reason) => unparsable(query, command, reason, cwd, files),
     });

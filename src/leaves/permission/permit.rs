@@ -29,6 +29,7 @@ pub struct Permit {
     quiet_git: bool,
     path: Option<OsString>,
     policy: Option<Policy>,
+    unasked: bool,
 }
 
 impl Permit {
@@ -49,7 +50,8 @@ impl Permit {
             let path = if reads { own_path(query, files) } else { None };
             let policy = confine::policy(query, decision, consent, &Remembered::new(files));
             let quiet_git = decision.quiet_git || reads;
-            Permit { target: decision.target.clone(), sight, reads, quiet_git, path, policy }
+            let (target, unasked) = (decision.target.clone(), decision.unasked && consent == Consent::Missing);
+            Permit { target, sight, reads, quiet_git, path, policy, unasked }
         })
     }
 
@@ -83,6 +85,11 @@ impl Permit {
     /// What the kernel holds a command line to; None where it may do what the user may.
     pub fn policy(&self) -> Option<&Policy> {
         self.policy.as_ref()
+    }
+
+    /// Whether nobody was asked because the policy holds the command: what the policy protects has to stay as it is.
+    pub fn unasked(&self) -> bool {
+        self.unasked
     }
 
     /// Whether git must not run what a repository names: for a line that only reads, or in which git passed because it does.

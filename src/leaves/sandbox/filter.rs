@@ -45,13 +45,7 @@ const NEVER: &[c_long] = &[
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     // Other processes.
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
     libc::SYS_process_mrelease,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_kcmp,
     libc::SYS_migrate_pages,
     libc::SYS_move_pages,
     libc::SYS_perf_event_open,
@@ -71,8 +65,6 @@ const NEVER: &[c_long] = &[
     libc::SYS_move_mount,
     libc::SYS_open_tree,
     libc::SYS_mount_setattr,
-    libc::SYS_unshare,
-    libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     // Keys.
     libc::SYS_add_key,
@@ -114,6 +106,19 @@ const NEVER: &[c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_clock_adjtime,
     libc::SYS_adjtimex,
+];
+
+/// What debuggers do, and what makes namespaces: Landlock holds in there, so a command keeps it that is only kept from reading
+/// some files.
+const TOOLS: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    libc::SYS_unshare,
+    libc::SYS_setns,
 ];
 
 #[cfg(target_arch = "x86_64")]
@@ -241,6 +246,11 @@ pub(super) fn of(policy: &Policy, abi: u32) -> io::Result<Vec<sock_filter>> {
     for list in [NEVER, NEVER_HERE] {
         filter.deny(list);
     }
+    let only_hides = policy.network == Network::Open && policy.writes.iter().any(|path| path.parent().is_none());
+    if only_hides {
+        return Ok(filter.end());
+    }
+    filter.deny(TOOLS);
     // Its flags are in memory. Programs fall back to `clone`.
     filter.answer(libc::SYS_clone3, MISSING);
     filter.when(libc::SYS_clone, 0, |block| block.any_bit(NAMESPACES, DENY));
@@ -448,6 +458,7 @@ mod tests {
         let works = filter(&["/w"], Network::Proxy { port: 1 }, 7);
         let open = filter(&["/w"], Network::Open, 7);
         let old = filter(&[], Network::Closed, 1);
+        let hides = filter(&["/"], Network::Open, 7);
         let rows: &[(&[sock_filter], c_long, &[u64], u32)] = &[
             (&reads, libc::SYS_read, &[], ALLOW),
             (&reads, libc::SYS_openat, &[0, 0, libc::O_TRUNC as u64], ALLOW),
@@ -458,6 +469,13 @@ mod tests {
             (&reads, libc::SYS_kill, &[], ALLOW),
             (&reads, libc::SYS_ptrace, &[], DENY),
             (&reads, libc::SYS_io_uring_setup, &[], DENY),
+            (&hides, libc::SYS_io_uring_setup, &[], DENY),
+            (&hides, libc::SYS_mount, &[], DENY),
+            (&hides, libc::SYS_ptrace, &[], ALLOW),
+            (&hides, libc::SYS_unshare, &[], ALLOW),
+            (&hides, libc::SYS_clone3, &[], ALLOW),
+            (&hides, libc::SYS_ioctl, &[0, libc::TIOCSTI], ALLOW),
+            (&works, libc::SYS_unshare, &[], DENY),
             (&reads, libc::SYS_fchmod, &[], DENY),
             (&works, libc::SYS_fchmod, &[], ALLOW),
             (&reads, 466, &[], DENY),
@@ -497,7 +515,7 @@ mod tests {
             assert_eq!(run(filter, ARCHITECTURE, *call as u32, arguments), *want, "row {nth}: {call} {given:?}");
         }
         assert_eq!(run(&reads, 0x4000_0003, 1, [0; 6]), MISSING, "a 32-bit program");
-        for filter in [&reads, &works, &open, &old] {
+        for filter in [&reads, &works, &open, &old, &hides] {
             assert!(filter.len() < 4096, "the kernel takes no longer one");
         }
     }

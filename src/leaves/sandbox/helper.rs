@@ -14,7 +14,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use super::{keeper, wire};
-use crate::stdx::process::descendants;
+use crate::stdx::process::{OVER, descendants};
+use crate::stdx::way_back::{self, WayBack};
 
 /// The word that makes a run of the binary a helper.
 pub(super) const WORD: &str = "__sandbox";
@@ -23,6 +24,11 @@ pub(super) const SOCKET: RawFd = 3;
 
 /// Kinds of messages to the helper.
 pub(super) const COMMAND: u8 = b'c';
+/// Beside it the terminal, and the memory of how it is brought back.
+pub(super) const TERMINAL: u8 = b't';
+
+/// How long a terminal may take to read what brings it back.
+const TAKES: Duration = Duration::from_millis(300);
 
 /// How long keepers may take to end what they started.
 const PATIENCE: Duration = Duration::from_millis(1000);
@@ -59,6 +65,7 @@ fn begin(number: RawFd) -> io::Result<()> {
 /// Forks a keeper for each command, until the other end is gone.
 fn serve_all(socket: &OwnedFd, signals: &Signals, scratch: Option<&Path>) -> io::Result<()> {
     let mut keepers = HashSet::new();
+    let mut terminal = None;
     loop {
         let mut ready = [PollFd::new(socket, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         match poll(&mut ready, None) {
@@ -75,19 +82,31 @@ fn serve_all(socket: &OwnedFd, signals: &Signals, scratch: Option<&Path>) -> io:
         }
         let mut kind = [0];
         let (count, descriptors) = match wire::receive(socket.as_fd(), &mut kind) {
-            Err(error) if keepers.is_empty() => return Err(error),
+            Err(error) if keepers.is_empty() => {
+                bring_back(terminal);
+                return Err(error);
+            }
             received => received.unwrap_or_default(),
         };
         if count == 0 {
+            // First what a person sees.
+            bring_back(terminal);
             end(keepers);
             return Ok(());
         }
-        if let (COMMAND, Some(channel)) = (kind[0], descriptors.into_iter().next()) {
+        let mut descriptors = descriptors.into_iter();
+        if kind[0] == OVER {
+            // Who ends in order brings the terminal back in order.
+            terminal = None;
+        } else if kind[0] == TERMINAL {
+            terminal = descriptors.next().zip(descriptors.next().and_then(|file| way_back::of_another(&file).ok()));
+        } else if let (COMMAND, Some(channel)) = (kind[0], descriptors.next()) {
             // SAFETY: there is one thread, so that nothing is left half-done in the child.
             match unsafe { libc::fork() } {
                 0 => {
                     // SAFETY: the child never comes back to what owns it here.
                     unsafe { libc::close(socket.as_raw_fd()) };
+                    drop(terminal);
                     keeper::keep(channel, signals, scratch);
                     // SAFETY: ends the child, whose parent's values are not its own to drop.
                     unsafe { libc::_exit(0) }
@@ -96,6 +115,16 @@ fn serve_all(socket: &OwnedFd, signals: &Signals, scratch: Option<&Path>) -> io:
                 pid => keepers.extend(Pid::from_raw(pid)),
             }
         }
+    }
+}
+
+/// A terminal, and how it is brought back.
+type Terminal = (OwnedFd, &'static WayBack);
+
+/// Brings the terminal back if the process that held it was killed.
+fn bring_back(terminal: Option<Terminal>) {
+    if let Some((tty, way_back)) = terminal {
+        way_back.give_back_for_the_dead(tty, TAKES);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Our side of the helper: starts it when it is first needed, hands it commands, and hears how they end.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -11,6 +12,12 @@ use tokio::process::Command;
 use super::level::Found;
 use super::{Effect, Policy};
 use crate::stdx::process::{self, Captured, Run, Streams, Unconfined};
+
+/// Why nothing is confined where there is no helper.
+const NO_HELPER: &str = match cfg!(target_os = "linux") {
+    true => "the sandbox is turned off: set sandbox.enabled to true",
+    false => "cocode confines commands on Linux only",
+};
 
 /// Runs commands under a policy. Its clones share one helper, which ends with the last of them and with this process.
 #[derive(Debug, Clone)]
@@ -39,9 +46,29 @@ impl Sandbox {
         Sandbox::off()
     }
 
+    /// The one of this program: its helper is this program again, whatever becomes of the file meanwhile.
+    pub fn of_this_program(enabled: bool) -> Sandbox {
+        Sandbox::new((cfg!(target_os = "linux") && enabled).then(|| "/proc/self/exe".into()))
+    }
+
+    /// Whether there is a helper that could confine a command.
+    pub(super) fn helps(&self) -> bool {
+        !matches!(self.way, Way::Direct)
+    }
+
     /// Without a helper: nothing is confined.
     pub fn off() -> Sandbox {
         Sandbox { way: Way::Direct, found: Found::default() }
+    }
+
+    /// Has the helper bring a terminal back if this process is killed while it holds it: the terminal, and the memory of how.
+    pub fn watch_terminal(&self, shared: (OwnedFd, OwnedFd)) {
+        #[cfg(target_os = "linux")]
+        if let Way::Helper(helper) = &self.way {
+            helper.watch(shared);
+        }
+        #[cfg(not(target_os = "linux"))]
+        drop(shared);
     }
 
     /// Starts a command in a session of its own, as `process::Running::spawn`, under a policy.
@@ -67,10 +94,7 @@ impl Sandbox {
             Way::Direct if policy.is_free() => {
                 process::Running::spawn(command, streams, Unconfined::Free).map(|own| Running(Kind::Own(own)))
             }
-            Way::Direct => Err(io::Error::new(
-                io::ErrorKind::Unsupported,
-                "there is no sandbox: set sandbox.enabled to true, on Linux",
-            )),
+            Way::Direct => Err(io::Error::new(io::ErrorKind::Unsupported, NO_HELPER)),
         }
     }
 
@@ -159,7 +183,7 @@ impl Run for Running {
 #[cfg(target_os = "linux")]
 mod below {
     use std::fs::File;
-    use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+    use std::os::fd::{AsFd, AsRawFd, RawFd};
     use std::os::unix::process::ExitStatusExt;
     use std::sync::{Mutex, PoisonError};
 
@@ -187,11 +211,13 @@ mod below {
     pub(super) struct Helper {
         program: PathBuf,
         lifeline: Mutex<Option<Lifeline>>,
+        /// What every helper is to watch.
+        terminal: Mutex<Option<(OwnedFd, OwnedFd)>>,
     }
 
     impl Helper {
         pub(super) fn new(program: PathBuf) -> Helper {
-            Helper { program, lifeline: Mutex::new(None) }
+            Helper { program, lifeline: Mutex::new(None), terminal: Mutex::new(None) }
         }
 
         pub(super) async fn spawn(
@@ -230,6 +256,33 @@ mod below {
             }
         }
 
+        /// Starts the helper, if it does not run, and has it watch the terminal.
+        pub(super) fn watch(&self, shared: (OwnedFd, OwnedFd)) {
+            *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(shared);
+            let mut lifeline = self.lifeline.lock().unwrap_or_else(PoisonError::into_inner);
+            let watched = match lifeline.as_ref() {
+                Some(lifeline) => self.show(lifeline),
+                None => self.begin().map(|begun| *lifeline = Some(begun)),
+            };
+            if let Err(error) = watched {
+                tracing::warn!(%error, "nobody brings the terminal back if this process is killed");
+            }
+        }
+
+        fn begin(&self) -> io::Result<Lifeline> {
+            let lifeline = begin(&self.program)?;
+            self.show(&lifeline)?;
+            Ok(lifeline)
+        }
+
+        /// Shows the helper the terminal, if there is one.
+        fn show(&self, lifeline: &Lifeline) -> io::Result<()> {
+            let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some((tty, way_back)) = &*terminal else { return Ok(()) };
+            let beside = [tty.as_raw_fd(), way_back.as_raw_fd()];
+            wire::send(lifeline.socket(), &[helper::TERMINAL], &beside).map(|_| ())
+        }
+
         /// A channel to a new keeper. A helper that was killed meanwhile is started again, once.
         fn open(&self) -> io::Result<UnixStream> {
             let mut lifeline = self.lifeline.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +291,7 @@ mod below {
             if lifeline.as_ref().is_none_or(|lifeline| ask(lifeline).is_err()) {
                 // The old one first: it may have to be waited for.
                 *lifeline = None;
-                ask(lifeline.insert(begin(&self.program)?))?;
+                ask(lifeline.insert(self.begin()?))?;
             }
             let ours = std::os::unix::net::UnixStream::from(ours);
             ours.set_nonblocking(true)?;

@@ -1,14 +1,17 @@
 //! What goes between us and the helper: JSON behind its length, and descriptors beside it.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Policy, text};
+use super::{Effect, Policy};
+use crate::stdx::path_text;
 use crate::stdx::process::start::Program;
 
 /// Most descriptors beside one message.
@@ -16,13 +19,19 @@ pub(super) const DESCRIPTORS: usize = 8;
 /// Longest message, in bytes: more than any kernel takes as arguments and environment.
 const LONGEST: usize = 64 << 20;
 
-/// A command that the helper is to run. Its streams come beside it: input, output, error output, and perhaps one more.
+/// A command that the helper is to run. Its streams come beside it: input, output, error output, and perhaps one more. What
+/// it is given need not be UTF-8, as paths need not.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Request {
-    program: String,
-    arguments: Vec<String>,
-    environment: Vec<String>,
-    folder: Option<String>,
+    #[serde(with = "path_text")]
+    program: PathBuf,
+    #[serde(with = "path_text::list")]
+    arguments: Vec<PathBuf>,
+    #[serde(with = "path_text::list")]
+    environment: Vec<PathBuf>,
+    /// None: ours.
+    #[serde(with = "path_text::list")]
+    folder: Vec<PathBuf>,
     /// The number that the fourth descriptor has there.
     pub(super) kept: Option<RawFd>,
     pub(super) policy: Policy,
@@ -30,24 +39,24 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn new(program: &Program, kept: Option<RawFd>, policy: Policy) -> Request {
-        let encoded = |text: &CString| text::encode(text.as_bytes()).into_owned();
+        let text = |text: &CString| PathBuf::from(OsStr::from_bytes(text.as_bytes()));
         Request {
-            program: encoded(&program.path),
-            arguments: program.arguments.iter().map(encoded).collect(),
-            environment: program.environment.iter().map(encoded).collect(),
-            folder: program.folder.as_ref().map(encoded),
+            program: text(&program.path),
+            arguments: program.arguments.iter().map(text).collect(),
+            environment: program.environment.iter().map(text).collect(),
+            folder: program.folder.iter().map(text).collect(),
             kept,
             policy,
         }
     }
 
     pub(super) fn program(&self) -> io::Result<Program> {
-        let decoded = |text: &String| CString::new(text::decode(text)).map_err(io::Error::other);
+        let text = |text: &PathBuf| CString::new(text.as_os_str().as_bytes()).map_err(io::Error::other);
         Ok(Program {
-            path: decoded(&self.program)?,
-            arguments: self.arguments.iter().map(decoded).collect::<io::Result<_>>()?,
-            environment: self.environment.iter().map(decoded).collect::<io::Result<_>>()?,
-            folder: self.folder.as_ref().map(decoded).transpose()?,
+            path: text(&self.program)?,
+            arguments: self.arguments.iter().map(text).collect::<io::Result<_>>()?,
+            environment: self.environment.iter().map(text).collect::<io::Result<_>>()?,
+            folder: self.folder.first().map(text).transpose()?,
         })
     }
 }
@@ -65,7 +74,7 @@ pub(super) enum Reply {
     },
     Effect(Effect),
     /// There is no room to save what it is about to change there: it waits for an answer.
-    Full(#[serde(with = "text::path")] std::path::PathBuf),
+    Full(#[serde(with = "path_text")] std::path::PathBuf),
     /// As `waitpid` tells it.
     Ended(i32),
 }
@@ -167,8 +176,13 @@ mod tests {
 
     #[test]
     fn any_bytes_come_back() {
-        for bytes in [&b"plain"[..], "überall".as_bytes(), b"\xff\xfe/x", b"", b"a\xc3"] {
-            assert_eq!(text::decode(&text::encode(bytes)), bytes);
+        let text = |bytes: &[u8]| CString::new(bytes).unwrap();
+        let odd = [&b"plain"[..], "überall".as_bytes(), b"\xff\xfe/x", b"", b"a\xc3"].map(text);
+        for folder in [None, Some(text(b"/\xff"))] {
+            let program = Program { path: odd[2].clone(), arguments: odd.to_vec(), environment: odd.to_vec(), folder };
+            let mut bytes = message(&Request::new(&program, Some(4), Policy::free())).unwrap();
+            let back = take::<Request>(&mut bytes).unwrap().unwrap().program().unwrap();
+            assert_eq!(format!("{back:?}"), format!("{program:?}"));
         }
     }
 

@@ -20,7 +20,7 @@ mod tree;
 
 pub use child::{Child, Streams};
 #[cfg(target_os = "linux")]
-pub use lifeline::{Lifeline, pair};
+pub use lifeline::{Lifeline, OVER, pair};
 pub use mark::Guest;
 #[cfg(target_os = "linux")]
 pub use tree::descendants;

@@ -197,7 +197,7 @@ pub(super) fn read_first(question: &Question) -> bool {
 pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Vec<Choice> {
     let yes = || Then::Answer(Answer::Yes);
     match question {
-        Question::Permission { suggestions, all_edits, confined, preset, .. } => {
+        Question::Permission { suggestions, all_edits, confined, unasked, preset, .. } => {
             let mut choices = vec![choice("Yes", yes())];
             if *all_edits {
                 choices.push(choice("Yes, all edits in this session", Then::Answer(Answer::AllEdits)));
@@ -207,6 +207,10 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
             }
             if let Some(preset) = preset {
                 choices.push(choice(needed(preset, scope), Then::Preset));
+            }
+            if *unasked {
+                let label = "Yes, and from now on run what the sandbox holds without asking";
+                choices.push(choice(label, Then::Answer(Answer::Unasked)));
             }
             if *confined {
                 choices.push(choice("Yes, outside of the sandbox", Then::Answer(Answer::Unconfined)));

@@ -22,6 +22,7 @@ fn what_holds_for_the_session_at_most_offers_nothing_else() {
         all_edits: false,
         session_only: true,
         confined: false,
+        unasked: false,
         preset: None,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None }));
@@ -58,6 +59,7 @@ fn edit(id: u64, path: &str) -> Event {
         all_edits: true,
         session_only: false,
         confined: false,
+        unasked: false,
         preset: None,
     };
     Event::Ask(Ask { id: AskId(id), question, asker: None })

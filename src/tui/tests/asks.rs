@@ -27,6 +27,7 @@ fn permission(command: &str, diff: Option<FileDiff>) -> Question {
         suggestions: vec!["Bash(touch:*)".into()],
         session_only: false,
         confined: false,
+        unasked: false,
         preset: None,
     }
 }

@@ -81,6 +81,7 @@ fn diffs_scroll_in_the_dialog() {
         all_edits: false,
         session_only: false,
         confined: false,
+        unasked: false,
         preset: None,
     };
     run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).live().keys("<pgdn>");

@@ -138,6 +138,7 @@ fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
         older,
         log,
         read_only: false,
+        sandbox: crate::sandbox::Status { level: crate::sandbox::Level::Kernel, why: "why".into() },
     })
 }
 

@@ -42,7 +42,7 @@ enum Waited {
 
 /// Whether the call runs after this answer.
 fn allows(answer: &Answer) -> bool {
-    matches!(answer, Answer::Yes | Answer::Unconfined | Answer::AllEdits | Answer::Always { .. })
+    matches!(answer, Answer::Yes | Answer::Unconfined | Answer::Unasked | Answer::AllEdits | Answer::Always { .. })
 }
 
 impl Grounds<'_> {
@@ -160,7 +160,11 @@ impl Agent {
     async fn find_level(&self, mailbox: &Mailbox) {
         self.policy.sandbox.probe().await;
         if let Some(why) = self.policy.sandbox.untold() {
-            let text = format!("Nothing confines commands here, so only plain ones run without asking: {why}");
+            let then = match self.policy.places.approved.required {
+                true => "and `sandbox.required` is on, so none runs",
+                false => "so only plain ones run without asking",
+            };
+            let text = format!("Nothing confines commands here, {then}: {why}");
             mailbox.emit(Event::Notice { text }).await;
         }
     }
@@ -330,6 +334,7 @@ impl Agent {
         let all_edits = diff.is_some() && grounds.accepted_as_edit(&ready);
         let session_only = ready.work.access().session_only();
         let confined = grounds.confines(&ready);
+        let unasked = !self.policy.offered && grounds.could_run_unasked(&ready);
         let preset = self.policy.denials.grant(&ready.access);
         let what = ready.subject();
         let question = Question::Permission {
@@ -343,8 +348,10 @@ impl Agent {
             all_edits,
             session_only,
             confined,
+            unasked,
             preset,
         };
+        self.policy.offered |= unasked;
         let written = question.written().map(|(field, _)| field);
         let id = ready.call.id.clone();
         let result = |outcome, text: &str| ToolResult::of_text(id.clone(), outcome, text);
@@ -371,6 +378,7 @@ impl Agent {
         let answer = answer.map(|answer| match answer {
             Answer::AllEdits if !all_edits => Answer::No { feedback: None },
             Answer::Unconfined if !confined => Answer::No { feedback: None },
+            Answer::Unasked if !unasked => Answer::No { feedback: None },
             Answer::Always { rules, .. } if session_only => Answer::Always { rules, scope: GrantScope::Session },
             answer => answer,
         });
@@ -409,6 +417,16 @@ impl Agent {
     /// Notes a yes, with what else it lets run from now on.
     async fn take_yes(&mut self, answer: Answer, what: &str, mailbox: &Mailbox) -> Result<(), session::Error> {
         match answer {
+            Answer::Unasked => {
+                self.policy.places.approved.unasked = true;
+                let saved = self.grants.run_unasked();
+                let lasts = if saved.is_ok() { Lasts::User } else { Lasts::Session };
+                if let Err(problem) = saved {
+                    let text = format!("Confined commands run without asking in this session only: {problem}");
+                    mailbox.emit(Event::Notice { text }).await;
+                }
+                self.conversation.decided_call((true, Decider::User, lasts), "what the sandbox holds", mailbox).await
+            }
             Answer::AllEdits => {
                 self.conversation.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;
                 self.accept_edits(mailbox).await

@@ -8,7 +8,7 @@ use crate::agent::memory::Whose;
 use crate::permission::{
     self, Access, Behavior, Consent, Decision, Disk, Entry, Mode, Permit, Places, Query, RuleSet, Source,
 };
-use crate::sandbox::Level;
+use crate::sandbox::{Level, Policy};
 use crate::tools;
 
 /// What decisions are made on.
@@ -63,9 +63,32 @@ impl Grounds<'_> {
         self.places.approved.confines(command, self.mode, self.level)
     }
 
+    /// Whether it would run without a question if the sandbox could answer for it.
+    pub(super) fn could_run_unasked(&self, ready: &Ready) -> bool {
+        if self.places.approved.unasked || self.level == Level::None || !matches!(ready.access, Access::Shell { .. }) {
+            return false;
+        }
+        let mut grounds = self.clone();
+        grounds.places.approved.unasked = true;
+        grounds.decide(&ready.call.name, &ready.access).unasked
+    }
+
     /// As `Permit::of`.
     pub(super) fn permit(&self, ready: &Ready, decision: &Decision, consent: Consent) -> Option<Permit> {
         Permit::of(&self.query(&ready.call.name, &ready.access), decision, consent, &Disk)
+    }
+
+    /// What a command line would be held to; None: to nothing.
+    pub(in crate::agent) fn policy(&self, line: &str, consent: Consent) -> Option<Policy> {
+        let access = Access::Shell { command: line.into(), cwd: self.places.cwd.clone() };
+        let query = self.query(tools::BASH, &access);
+        let decision = permission::decide(&query, &Disk);
+        Permit::of(&query, &decision, consent, &Disk)?.policy().cloned()
+    }
+
+    /// The same of one that runs unasked because the sandbox holds it; None where none does.
+    pub(in crate::agent) fn policy_unasked(&self, line: &str) -> Option<Policy> {
+        self.places.approved.unasked.then(|| self.policy(line, Consent::Missing)).flatten()
     }
 
     /// What a call touches as rules see it: a skill under its own name, however it was called, so that a rule against it

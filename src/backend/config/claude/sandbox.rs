@@ -19,9 +19,7 @@ pub(super) struct Read {
 }
 
 /// Keys without a meaning here, with what holds instead.
-const WITHOUT_EFFECT: [(&str, &str); 6] = [
-    ("failIfUnavailable", "where the machine cannot confine a command, it asks"),
-    ("autoAllowBashIfSandboxed", "confined commands ask like others"),
+const WITHOUT_EFFECT: [(&str, &str); 4] = [
     ("network.allowLocalBinding", "a confined command cannot listen on a port"),
     ("network.allowUnixSockets", "a confined command cannot connect to sockets in files"),
     ("network.allowAllUnixSockets", "a confined command cannot connect to sockets in files"),
@@ -33,6 +31,12 @@ pub(super) fn read(given: &Map<String, Json>, source: Source) -> Read {
     read.flag(given, "enabled", |read, on| {
         let profile = if on { "workspace" } else { "off" };
         read.settings.insert("approved".into(), Value::String(profile.into()));
+    });
+    read.flag(given, "autoAllowBashIfSandboxed", |read, on| {
+        read.settings.insert("auto_allow".into(), Value::Boolean(on));
+    });
+    read.flag(given, "failIfUnavailable", |read, on| {
+        read.settings.insert("required".into(), Value::Boolean(on));
     });
     read.flag(given, "allowUnsandboxedCommands", |read, on| {
         read.settings.insert("allow_unsandboxed".into(), Value::Boolean(on));
@@ -106,8 +110,10 @@ impl Read {
 
     /// Names what has no effect.
     fn others(&mut self, given: &Map<String, Json>) {
-        const KNOWN: [&str; 8] = [
+        const KNOWN: [&str; 10] = [
             "enabled",
+            "autoAllowBashIfSandboxed",
+            "failIfUnavailable",
             "allowUnsandboxedCommands",
             "excludedCommands",
             "network.allowedDomains",

@@ -53,6 +53,9 @@ impl Drop for Lifeline {
     }
 }
 
+/// What a helper hears before its socket is closed on purpose. One whose socket just closes knows that we were killed.
+pub const OVER: u8 = b'o';
+
 /// Tells every helper that it is over.
 pub(super) fn cut_all() -> Vec<Pid> {
     let ours = std::mem::take(&mut *all());
@@ -69,6 +72,11 @@ pub(super) fn wait_all(helpers: Vec<Pid>) {
 }
 
 fn cut(socket: &OwnedFd) {
+    let over = [OVER];
+    // SAFETY: the byte lives through the call, which does not wait. An error means that the other end is gone.
+    unsafe {
+        libc::send(socket.as_raw_fd(), over.as_ptr().cast(), over.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+    };
     // SAFETY: the descriptor is open. An error means that the other end is gone.
     unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
 }
