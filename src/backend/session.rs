@@ -21,6 +21,7 @@ mod load;
 mod log;
 mod merge;
 mod meta;
+mod names;
 mod offsets;
 mod packed;
 mod pictures;

@@ -230,6 +230,15 @@ impl Changes {
         self.running.iter().map(|(record, _)| record.clone()).collect()
     }
 
+    /// The recorded commands in effect from an entry on.
+    pub(super) fn recorded_since(&self, to: Seq) -> impl Iterator<Item = &Ran> {
+        let items = self.units.iter().filter(move |unit| unit.start >= to).flat_map(|unit| &unit.items);
+        items.filter_map(|item| match item {
+            Item::Command(ran) => Some(ran),
+            Item::File(_) => None,
+        })
+    }
+
     /// All records with something in effect, or to be redone; oldest first.
     pub(super) fn records(&self) -> Vec<String> {
         let units = self.units.iter().chain(self.undone.iter().flat_map(|undone| &undone.units));

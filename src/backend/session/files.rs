@@ -98,12 +98,22 @@ impl Files {
 
     pub(super) fn undo(&self) -> Option<Plan> {
         let reader = Reader::new(&self.store);
-        self.changes.undo(&|ran| reader.read(ran))
+        self.changes.undo(&|ran| reader.read(ran)).map(|plan| self.with_lost(plan))
+    }
+
+    /// Names commands whose records are gone, too.
+    fn with_lost(&self, mut plan: Plan) -> Plan {
+        let recorded = self.changes.recorded_since(plan.to);
+        let lost = recorded.filter(|ran| !recorded::folder(&self.store, &ran.record).exists()).map(|ran| ran.seq);
+        plan.commands.extend(lost);
+        plan.commands.sort_unstable();
+        plan.commands.dedup();
+        plan
     }
 
     pub(super) fn rewind(&self, to: Seq) -> Plan {
         let reader = Reader::new(&self.store);
-        self.changes.rewind(to, &|ran| reader.read(ran))
+        self.with_lost(self.changes.rewind(to, &|ran| reader.read(ran)))
     }
 
     pub(super) fn back(&self, turn: Option<Seq>) -> Vec<Step> {
@@ -337,6 +347,17 @@ fn bytes_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
 #[cfg(unix)]
 pub(super) fn mode_of(meta: &fs::Metadata) -> Option<u32> {
     Some(std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o7777)
+}
+
+/// The permission bits of a file.
+#[cfg(unix)]
+pub(super) fn bits_of(stamp: &Stamp) -> Option<u32> {
+    Some(stamp.mode & 0o7777)
+}
+
+#[cfg(not(unix))]
+pub(super) fn bits_of(_stamp: &Stamp) -> Option<u32> {
+    None
 }
 
 #[cfg(not(unix))]

@@ -1,5 +1,7 @@
 //! What recorded commands changed: their manifests, closed with what each path holds once the command has ended.
 
+mod closing;
+
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
@@ -10,12 +12,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use self::closing::Closing;
 use super::changes::{Change, Ran};
 use super::entry::{Content, Replaced, Version};
+use super::names::Names;
 use super::store::Store;
-use super::without::first_link;
 use crate::sandbox::record::{LIVE, MANIFEST, Manifest, Stamp, Touched};
-use crate::sandbox::{Before, Saved};
 use crate::stdx::{path_text, sparse};
 
 /// Folder of the records in that of a session.
@@ -65,11 +67,11 @@ struct Later {
 
 /// A file that undo wrote with a content that it once had.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Again {
+pub(super) struct Again {
     #[serde(with = "path_text")]
-    path: PathBuf,
-    was: Stamp,
-    is: Stamp,
+    pub(super) path: PathBuf,
+    pub(super) was: Stamp,
+    pub(super) is: Stamp,
 }
 
 /// What a recorded command did.
@@ -143,6 +145,7 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
         room: AFTERS,
         elsewhere: HashMap::new(),
         again: Vec::new(),
+        names: Vec::new(),
         ended: now(),
     };
     let (live, named): (Vec<&Touched>, Vec<&Touched>) =
@@ -153,15 +156,18 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
     for touched in live.into_iter().filter(|touched| touched.path.exists()) {
         closing.close_live(touched)?;
     }
-    let Closing { rows, missed, again, .. } = closing;
+    let Closing { rows, missed, again, names, .. } = closing;
     write_again(store, &again)?;
+    Names::note(store, &names)?;
     let finished = told(&rows, missed);
     if rows.is_empty() {
         fs::remove_dir_all(&folder)?;
         return Ok(finished);
     }
     let live = rows.iter().filter(|row| row.path.starts_with(&folder)).filter_map(|row| row.path.file_name()?.to_str());
-    let kept: HashSet<&str> = rows.iter().filter_map(|row| own(&row.before, record)).chain(live).collect();
+    let names =
+        names.iter().filter(|name| name.path.starts_with(&folder)).filter_map(|name| name.path.file_name()?.to_str());
+    let kept: HashSet<&str> = rows.iter().filter_map(|row| own(&row.before, record)).chain(live).chain(names).collect();
     for entry in fs::read_dir(&folder)?.flatten() {
         let name = entry.file_name();
         if name != MANIFEST && !name.to_str().is_some_and(|name| kept.contains(name)) {
@@ -180,149 +186,6 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
     file.persist(folder.join(CHANGES)).map_err(|error| error.error)?;
     fs::remove_file(folder.join(MANIFEST))?;
     Ok(finished)
-}
-
-/// A record while it is closed.
-struct Closing<'a> {
-    store: &'a Store,
-    folder: &'a Path,
-    record: &'a str,
-    rows: Vec<Row>,
-    missed: Vec<String>,
-    /// Bytes that may still be saved of what files hold now.
-    room: u64,
-    elsewhere: HashMap<PathBuf, bool>,
-    /// Files with the same content under another stamp.
-    again: Vec<Again>,
-    ended: u64,
-}
-
-impl Closing<'_> {
-    fn close(&mut self, touched: &Touched) -> io::Result<()> {
-        let path = &touched.path;
-        let meta = match fs::symlink_metadata(path) {
-            _ if self.is_elsewhere(path) => None,
-            Ok(meta) => Some(meta),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
-            Err(error) => {
-                self.missed.push(format!("{}: {error}", path.display()));
-                return Ok(());
-            }
-        };
-        let after = match &meta {
-            None => Version::Absent,
-            Some(meta) => seen(path, meta)?,
-        };
-        let mut before = self.before(touched);
-        if let (Some(was), Some(meta)) = (touched.stamp, &meta) {
-            let is = Stamp::of(meta);
-            if (was.uid, was.gid) != (is.uid, is.gid) && was.ino == is.ino {
-                self.missed.push(format!("the owner of {}", path.display()));
-            }
-        }
-        let same = match (&before, &after) {
-            // The call that would have changed it had to wait until it was saved.
-            (Version::File { content: Content::Untouched, .. }, Version::File { .. }) => true,
-            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
-                let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;
-                was.same_content(is) && (settled || touched.saved().is_none())
-                    || was.size == is.size && self.same_bytes(touched, path)?
-            }
-            (Version::Special, Version::Special) => true,
-            (Version::Folder { .. }, Version::Folder { .. }) => true,
-            (before, after) => before == after,
-        };
-        if let (true, Some(was), Version::File { stamp: Some(is), .. }) = (same, touched.stamp, &after)
-            && !was.same_content(is)
-        {
-            self.again.push(Again { path: path.clone(), was, is: *is });
-        }
-        if same && before.mode() == after.mode() {
-            return Ok(());
-        }
-        let mut after = after;
-        if let (true, Version::File { content, .. }, Version::File { content: left, .. }) =
-            (same, &mut before, &mut after)
-        {
-            (*content, *left) = (Content::Untouched, Content::Untouched);
-        } else if let Version::File { content: Content::Lost(why), .. } = &before {
-            self.missed.push(format!("{}: {why}", path.display()));
-        } else if before == Version::Special {
-            self.missed.push(format!("{}: it was not a regular file", path.display()));
-        }
-        if let Some(name) = own(&before, self.record) {
-            self.part(&self.folder.join(name))?;
-        }
-        self.keep_after(path, &mut after);
-        self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, self.ended) });
-        Ok(())
-    }
-
-    /// A file that is kept itself because it had other names. It is a change of its own where it still has one, and no path
-    /// that is to be restored leads to it.
-    fn close_live(&mut self, touched: &Touched) -> io::Result<()> {
-        let stamp = Stamp::of(&fs::symlink_metadata(&touched.path)?);
-        let named = self.rows.iter().any(|row| match (&row.before, &row.after) {
-            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
-                (was.dev, was.ino) == (is.dev, is.ino) && (is.dev, is.ino) == (stamp.dev, stamp.ino)
-            }
-            _ => false,
-        });
-        if named || links(&touched.path)? < 2 { Ok(()) } else { self.close(touched) }
-    }
-
-    /// Whether a folder above a path is a link now: through it something else is seen.
-    fn is_elsewhere(&mut self, path: &Path) -> bool {
-        let Some(folder) = path.parent() else { return false };
-        *self.elsewhere.entry(folder.to_owned()).or_insert_with(|| first_link(folder).is_some())
-    }
-
-    fn before(&self, touched: &Touched) -> Version {
-        match &touched.before {
-            Before::Absent => Version::Absent,
-            Before::Link { target } => Version::Link { target: target.clone() },
-            Before::Folder { mode } => Version::Folder { mode: Some(*mode) },
-            Before::Special => Version::Special,
-            Before::File { mode, saved, .. } => {
-                let content = match saved {
-                    Saved::As(name) => Content::Kept(format!("{FOLDER}/{}/{name}", self.record)),
-                    Saved::Untouched => Content::Untouched,
-                    Saved::Lost(why) => Content::Lost(why.clone()),
-                };
-                Version::File { content, mode: Some(*mode), stamp: touched.stamp }
-            }
-        }
-    }
-
-    fn same_bytes(&self, touched: &Touched, path: &Path) -> io::Result<bool> {
-        let Some(name) = touched.saved() else { return Ok(false) };
-        same_files(&self.folder.join(name), path)
-    }
-
-    /// A file that is still somewhere else under another name is copied, so that nobody who writes to that changes what is
-    /// kept here. What is too large to be copied is compared when it is needed.
-    fn part(&self, kept: &Path) -> io::Result<()> {
-        if links(kept)? < 2 {
-            return Ok(());
-        }
-        let Ok(from) = File::open(kept) else { return Ok(()) };
-        let to = tempfile::NamedTempFile::new_in(self.folder)?;
-        sparse::copy(&from, to.as_file())?;
-        to.persist(kept).map_err(|error| error.error)?;
-        Ok(())
-    }
-
-    /// Saves what a small file holds now.
-    fn keep_after(&mut self, path: &Path, after: &mut Version) {
-        if let Version::File { content: content @ Content::Unsaved, stamp: Some(stamp), .. } = after
-            && stamp.size <= AFTER.min(self.room)
-            && let Ok(bytes) = fs::read(path)
-            && let Ok(blob) = self.store.keep_blob(&bytes)
-        {
-            self.room -= stamp.size;
-            *content = Content::Blob(blob);
-        }
-    }
 }
 
 fn now() -> u64 {
@@ -429,8 +292,9 @@ impl Reader<'_> {
         let Version::File { content, mode, stamp: Some(stamp) } = version else { return Vec::new() };
         let restored = self.restored.get_or_init(|| {
             let mut restored: HashMap<PathBuf, Vec<Again>> = HashMap::new();
-            let all: Vec<Again> = lines(&self.store.dir().join(RESTORED), |again| again);
-            all.into_iter().for_each(|again| restored.entry(again.path.clone()).or_default().push(again));
+            super::recorded::restored(self.store)
+                .into_iter()
+                .for_each(|again| restored.entry(again.path.clone()).or_default().push(again));
             restored
         });
         let mut stamps = vec![*stamp];
@@ -445,8 +309,13 @@ impl Reader<'_> {
     }
 }
 
+/// All files that undo wrote with a content that they once had, in that order.
+pub(super) fn restored(store: &Store) -> Vec<Again> {
+    lines(&store.dir().join(RESTORED), |again| again)
+}
+
 /// The lines of a file that can be read.
-fn lines<T: DeserializeOwned, U, L: FromIterator<U>>(path: &Path, map: impl Fn(T) -> U) -> L {
+pub(super) fn lines<T: DeserializeOwned, U, L: FromIterator<U>>(path: &Path, map: impl Fn(T) -> U) -> L {
     let file = File::open(path).ok().map(BufReader::new);
     let lines = file.into_iter().flat_map(|file| file.split(b'\n').map_while(Result::ok));
     lines.filter_map(|line| serde_json::from_slice(&line).ok()).map(map).collect()

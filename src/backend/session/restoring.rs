@@ -7,8 +7,10 @@ use std::path::Path;
 
 use super::entry::{Content, Replaced, Version};
 use super::files::{Files, LARGEST, Ready};
+use super::names::Names;
 use super::recorded;
 use crate::sandbox::record::Stamp;
+use crate::stdx::hash::sha256_hex;
 use crate::stdx::replace::{self, Expected};
 use crate::stdx::{links, sparse};
 
@@ -34,16 +36,20 @@ impl Files {
                 let _ = set_mode(path, to.mode().unwrap_or(*mode) | 0o700);
             }
         }
+        let mut names = Names::read(&self.store);
         let mut parted = vec![false; ready.len()];
         order.sort_by_key(|at| std::cmp::Reverse(depth(at)));
         for at in &order {
             let Replaced { path, from, to, .. } = &ready[*at].file;
-            if *from != Version::Absent && (!same_kind(from, to) || parts(path, from, to)) {
+            if *from != Version::Absent && (!same_kind(from, to) || parts(path, (from, to), &names)) {
                 parted[*at] = true;
                 done[*at] = self.remove(&ready[*at], path, from);
             }
         }
-        order.sort_by_key(depth);
+        // What is written to a file itself shows under all of its names: they come after it.
+        let stays: Vec<bool> =
+            ready.iter().map(|ready| self.is_live(&ready.file.path) || stays(&ready.file, &names)).collect();
+        order.sort_by_key(|at| (!stays[*at], depth(at)));
         for at in &order {
             let file = &ready[*at].file;
             if done[*at].is_ok() && file.to != Version::Absent {
@@ -51,10 +57,12 @@ impl Files {
                     Ok(Put::Stays) => {
                         Err(io::Error::other("a folder with files of somebody else is in its place").into())
                     }
-                    _ => self.make(&ready[*at], file, !parted[*at]).map(|()| Put::Done),
+                    _ if stays[*at] => self.make(&ready[*at], file, !parted[*at]).map(|()| Put::Done),
+                    _ => self.make_named(&ready[*at], &mut names, !parted[*at]).map(|()| Put::Done),
                 };
             }
         }
+        order.sort_by_key(depth);
         for at in order.iter().rev() {
             let Replaced { path, to, .. } = &ready[*at].file;
             if let (Ok(_), Version::Folder { mode: Some(mode) }) = (&done[*at], to)
@@ -106,6 +114,58 @@ impl Files {
             }
         }
         Ok(Put::Done)
+    }
+
+    /// Makes what is to come. What was another name of a file that is there becomes that again.
+    fn make_named(&self, ready: &Ready, names: &mut Names, there: bool) -> Result<(), replace::Error> {
+        let Replaced { path, from, to, temporary } = &ready.file;
+        let Version::File { content, stamp: Some(stamp), mode } = to else {
+            return self.make(ready, &ready.file, there);
+        };
+        let there = there && same_kind(from, to);
+        let is = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| Stamp::of(&meta));
+        let other = names.others(stamp).find(|other| {
+            let known = is(other).is_some_and(|is| super::files::bits_of(&is) == *mode);
+            *other != path.as_path() && known && self.holds(other, content)
+        });
+        match other.map(Path::to_owned) {
+            Some(other)
+                if !there
+                    || !is(&other).zip(is(path)).is_some_and(|(one, own)| (one.dev, one.ino) == (own.dev, own.ino)) =>
+            {
+                if let Some(folder) = path.parent() {
+                    parent_still(path)?;
+                    fs::create_dir_all(folder)?;
+                }
+                fs::hard_link(&other, temporary)?;
+                let taken = match (there, from) {
+                    (true, Version::File { stamp, .. }) => unchanged(path, *stamp),
+                    _ if fs::symlink_metadata(path).is_ok() => Err(io::ErrorKind::AlreadyExists.into()),
+                    _ => Ok(()),
+                };
+                if let Err(error) = taken.and_then(|()| fs::rename(temporary, path)) {
+                    let _ = fs::remove_file(temporary);
+                    return Err(error.into());
+                }
+            }
+            _ => self.make(ready, &ready.file, there)?,
+        }
+        names.made(path, stamp);
+        Ok(())
+    }
+
+    /// Whether a path is that of a file that is kept itself, beside the copy of what it held.
+    fn is_live(&self, path: &Path) -> bool {
+        path.starts_with(self.store.dir())
+    }
+
+    /// Whether a file holds this.
+    fn holds(&self, path: &Path, content: &Content) -> bool {
+        match content {
+            Content::Blob(blob) => fs::read(path).is_ok_and(|bytes| sha256_hex(&bytes) == blob.0),
+            Content::Kept(name) => recorded::same_files(path, &self.store.dir().join(name)).unwrap_or(false),
+            Content::Untouched | Content::Unsaved | Content::Lost(_) => false,
+        }
     }
 
     /// Makes what is to come; `there` is what it takes the place of, unless that was removed.
@@ -202,15 +262,23 @@ impl Files {
     }
 }
 
+/// Whether a path keeps its file, which only gets another content.
+fn stays(file: &Replaced, names: &Names) -> bool {
+    match (&file.from, &file.to) {
+        (Version::File { stamp: Some(is), .. }, Version::File { stamp: Some(was), .. }) => names.same(is, was),
+        _ => false,
+    }
+}
+
 fn same_kind(one: &Version, other: &Version) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
 /// Whether one file took the place of another one that has further names: those are not to get the content of this one.
-fn parts(path: &Path, from: &Version, to: &Version) -> bool {
+fn parts(path: &Path, (from, to): (&Version, &Version), names: &Names) -> bool {
     match (from, to) {
         (Version::File { stamp: Some(is), .. }, Version::File { stamp: Some(was), .. }) => {
-            (is.dev, is.ino) != (was.dev, was.ino) && recorded::links(path).is_ok_and(|links| links > 1)
+            !names.same(is, was) && recorded::links(path).is_ok_and(|links| links > 1)
         }
         _ => false,
     }

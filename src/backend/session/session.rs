@@ -148,7 +148,7 @@ impl Session {
     }
 
     fn copy_from(&mut self, parent: &Session, upto: Option<Seq>) -> Result<(), Error> {
-        link_blobs(parent.store(), self.store())?;
+        link_saved(parent.store(), self.store())?;
         let mut lines = Lines::open(parent.log())?;
         let (mut bytes, mut copy) = (Vec::new(), Vec::new());
         for line in parent.folds.lines.iter().filter(|line| upto.is_none_or(|upto| line.seq < upto)) {
@@ -386,14 +386,36 @@ fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
     log.ok_or_else(|| Error::NotFound { query: id.to_owned() })
 }
 
-fn link_blobs(from: &Store, to: &Store) -> Result<(), Error> {
-    let (source, target) = (from.dir().join("blobs"), to.dir().join("blobs"));
-    let Ok(blobs) = fs::read_dir(&source) else { return Ok(()) };
-    private_dir(&target).map_err(|error| Error::write(&target, error))?;
-    for blob in blobs.flatten() {
-        let path = target.join(blob.file_name());
-        if fs::hard_link(blob.path(), &path).is_err() {
-            fs::copy(blob.path(), &path).map_err(|error| Error::write(&path, error))?;
+/// Folders of what a session has saved.
+const SAVED: [&str; 3] = ["blobs", "commands", "removed"];
+
+/// Takes over what another session has saved. Lists are copied, since both continue them.
+fn link_saved(from: &Store, to: &Store) -> Result<(), Error> {
+    for name in SAVED {
+        link_folder(&from.dir().join(name), &to.dir().join(name))?;
+    }
+    let lists = fs::read_dir(from.dir()).into_iter().flatten().flatten().map(|entry| entry.path());
+    for list in lists.filter(|path| path.ends_with("names.jsonl") || path.ends_with("restored.jsonl")) {
+        private_dir(to.dir()).map_err(|error| Error::write(to.dir(), error))?;
+        let target = to.dir().join(list.file_name().unwrap_or_default());
+        fs::copy(&list, &target).map_err(|error| Error::write(&target, error))?;
+    }
+    Ok(())
+}
+
+fn link_folder(source: &Path, target: &Path) -> Result<(), Error> {
+    let Ok(entries) = fs::read_dir(source) else { return Ok(()) };
+    // The record of a command that still runs is not whole.
+    if source.join(crate::sandbox::record::MANIFEST).exists() {
+        return Ok(());
+    }
+    private_dir(target).map_err(|error| Error::write(target, error))?;
+    for entry in entries.flatten() {
+        let (from, path) = (entry.path(), target.join(entry.file_name()));
+        if from.is_dir() {
+            link_folder(&from, &path)?;
+        } else if from.extension().is_some_and(|kind| kind == "jsonl") || fs::hard_link(&from, &path).is_err() {
+            fs::copy(&from, &path).map_err(|error| Error::write(&path, error))?;
         }
     }
     Ok(())

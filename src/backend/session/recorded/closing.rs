@@ -1,0 +1,172 @@
+//! A record while it is closed: what each path held before the command and holds now, and what of that is kept.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{AFTER, Again, CLOCK, FOLDER, Row, links, own, same_files, seen};
+use crate::sandbox::record::{LIVE, Stamp, Touched};
+use crate::sandbox::{Before, Saved};
+use crate::session::entry::{Content, Version};
+use crate::session::names::Name;
+use crate::session::store::Store;
+use crate::session::without::first_link;
+use crate::stdx::sparse;
+
+/// A record while it is closed.
+pub(super) struct Closing<'a> {
+    pub(super) store: &'a Store,
+    pub(super) folder: &'a Path,
+    pub(super) record: &'a str,
+    pub(super) rows: Vec<Row>,
+    pub(super) missed: Vec<String>,
+    /// Bytes that may still be saved of what files hold now.
+    pub(super) room: u64,
+    pub(super) elsewhere: HashMap<PathBuf, bool>,
+    /// Files with the same content under another stamp.
+    pub(super) again: Vec<Again>,
+    /// Paths that are names of files with several.
+    pub(super) names: Vec<Name>,
+    pub(super) ended: u64,
+}
+
+impl Closing<'_> {
+    pub(super) fn close(&mut self, touched: &Touched) -> io::Result<()> {
+        let path = &touched.path;
+        let meta = match fs::symlink_metadata(path) {
+            _ if self.is_elsewhere(path) => None,
+            Ok(meta) => Some(meta),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
+            Err(error) => {
+                self.missed.push(format!("{}: {error}", path.display()));
+                return Ok(());
+            }
+        };
+        let after = match &meta {
+            None => Version::Absent,
+            Some(meta) => seen(path, meta)?,
+        };
+        if let Version::File { stamp: Some(stamp), .. } = &after
+            && links(path)? > 1
+        {
+            self.names.push(Name::of(path, stamp));
+        }
+        let mut before = self.before(touched);
+        if let (Some(was), Some(meta)) = (touched.stamp, &meta) {
+            let is = Stamp::of(meta);
+            if (was.uid, was.gid) != (is.uid, is.gid) && was.ino == is.ino {
+                self.missed.push(format!("the owner of {}", path.display()));
+            }
+        }
+        let same = match (&before, &after) {
+            // The call that would have changed it had to wait until it was saved.
+            (Version::File { content: Content::Untouched, .. }, Version::File { .. }) => true,
+            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
+                let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;
+                was.same_content(is) && (settled || touched.saved().is_none())
+                    || was.size == is.size && self.same_bytes(touched, path)?
+            }
+            (Version::Special, Version::Special) => true,
+            (Version::Folder { .. }, Version::Folder { .. }) => true,
+            (before, after) => before == after,
+        };
+        if let (true, Some(was), Version::File { stamp: Some(is), .. }) = (same, touched.stamp, &after)
+            && !was.same_content(is)
+        {
+            self.again.push(Again { path: path.clone(), was, is: *is });
+        }
+        if same && before.mode() == after.mode() {
+            return Ok(());
+        }
+        let mut after = after;
+        if let (true, Version::File { content, .. }, Version::File { content: left, .. }) =
+            (same, &mut before, &mut after)
+        {
+            (*content, *left) = (Content::Untouched, Content::Untouched);
+        } else if let Version::File { content: Content::Lost(why), .. } = &before {
+            self.missed.push(format!("{}: {why}", path.display()));
+        } else if before == Version::Special {
+            self.missed.push(format!("{}: it was not a regular file", path.display()));
+        }
+        if let Some(name) = own(&before, self.record) {
+            let name = name.to_owned();
+            self.part(&name, touched.stamp)?;
+        }
+        self.keep_after(path, &mut after);
+        self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, self.ended) });
+        Ok(())
+    }
+
+    /// A file that is kept itself because it had other names. It is a change of its own where it still has one, and no path
+    /// that is to be restored leads to it.
+    pub(super) fn close_live(&mut self, touched: &Touched) -> io::Result<()> {
+        let stamp = Stamp::of(&fs::symlink_metadata(&touched.path)?);
+        let named = self.rows.iter().any(|row| match (&row.before, &row.after) {
+            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
+                (was.dev, was.ino) == (is.dev, is.ino) && (is.dev, is.ino) == (stamp.dev, stamp.ino)
+            }
+            _ => false,
+        });
+        if named || links(&touched.path)? < 2 { Ok(()) } else { self.close(touched) }
+    }
+
+    /// Whether a folder above a path is a link now: through it something else is seen.
+    fn is_elsewhere(&mut self, path: &Path) -> bool {
+        let Some(folder) = path.parent() else { return false };
+        *self.elsewhere.entry(folder.to_owned()).or_insert_with(|| first_link(folder).is_some())
+    }
+
+    fn before(&self, touched: &Touched) -> Version {
+        match &touched.before {
+            Before::Absent => Version::Absent,
+            Before::Link { target } => Version::Link { target: target.clone() },
+            Before::Folder { mode } => Version::Folder { mode: Some(*mode) },
+            Before::Special => Version::Special,
+            Before::File { mode, saved, .. } => {
+                let content = match saved {
+                    Saved::As(name) => Content::Kept(format!("{FOLDER}/{}/{name}", self.record)),
+                    Saved::Untouched => Content::Untouched,
+                    Saved::Lost(why) => Content::Lost(why.clone()),
+                };
+                Version::File { content, mode: Some(*mode), stamp: touched.stamp }
+            }
+        }
+    }
+
+    fn same_bytes(&self, touched: &Touched, path: &Path) -> io::Result<bool> {
+        let Some(name) = touched.saved() else { return Ok(false) };
+        same_files(&self.folder.join(name), path)
+    }
+
+    /// A file that is still somewhere else under another name is copied, so that nobody who writes to that changes what is
+    /// kept here. What is too large to be copied is compared when it is needed. The file itself stays beside the copy: it may
+    /// get its name back.
+    fn part(&mut self, name: &str, stamp: Option<Stamp>) -> io::Result<()> {
+        let kept = self.folder.join(name);
+        if links(&kept)? < 2 {
+            return Ok(());
+        }
+        let Ok(from) = File::open(&kept) else { return Ok(()) };
+        let to = tempfile::NamedTempFile::new_in(self.folder)?;
+        sparse::copy(&from, to.as_file())?;
+        let live = self.folder.join(format!("{name}{LIVE}"));
+        if let Some(stamp) = stamp.filter(|_| fs::hard_link(&kept, &live).is_ok()) {
+            self.names.push(Name::of(&live, &stamp));
+        }
+        to.persist(&kept).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Saves what a small file holds now.
+    fn keep_after(&mut self, path: &Path, after: &mut Version) {
+        if let Version::File { content: content @ Content::Unsaved, stamp: Some(stamp), .. } = after
+            && stamp.size <= AFTER.min(self.room)
+            && let Ok(bytes) = fs::read(path)
+            && let Ok(blob) = self.store.keep_blob(&bytes)
+        {
+            self.room -= stamp.size;
+            *content = Content::Blob(blob);
+        }
+    }
+}
