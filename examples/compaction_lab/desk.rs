@@ -9,7 +9,7 @@ use cocode::agent::prompt::SYSTEM;
 use cocode::compact::candidate::{self, Made, Quotes, Ration};
 use cocode::compact::memory::{self, Metadata, Notes};
 use cocode::compact::restore::{self, Found, Sources};
-use cocode::compact::{Candidate, Driver, Features, Settings, Step, Summarized, Surroundings, Window};
+use cocode::compact::{Candidate, Driver, Features, Search, Settings, Step, Summarized, Surroundings, Window};
 use cocode::compact::{apply, micro, summary, trim};
 use cocode::config::DEFAULTS;
 use cocode::message::tokens::{self, Load};
@@ -224,7 +224,7 @@ impl Desk {
         let reply = Message::reply(vec![Block::text(written)]);
         let text = summary::read(&reply).ok()?;
         let opening = opening(self.began);
-        let message = Arc::new(summary::message(&text, Trigger::Auto));
+        let message = Arc::new(summary::message(&text, Trigger::Auto, Search::Recall));
         let most = driver.limits().restored;
         Some(candidate::fit(context, driver, |ration| {
             let summary = ration.summary(&message, driver.limits());
@@ -245,12 +245,13 @@ impl Desk {
         let noted = boundary
             .is_some_and(|entry| matches!(entry.kind, EntryKind::CompactBoundary(it) if it.tier == memory::TIER));
         let opening = opening(self.began);
-        let summary = Arc::new(summary::message(&memory::summary(&text), Trigger::Auto));
+        let summary = Arc::new(summary::message(&memory::summary(&text), Trigger::Auto, Search::Recall));
         let brought = candidate::weight(&opening, &summary) + driver.limits().restored;
         let recent = candidate::cut(context, driver, brought, Ration::WHOLE);
         let keep_from = memory::keep_from(context, mark.seq, noted, recent)?;
         let candidate = candidate::fit(context, driver, |ration| {
-            self.candidate((memory::TIER, keep_from), (&opening, summary.clone()), ration, found)
+            let summary = ration.summary(&summary, driver.limits());
+            self.candidate((memory::TIER, keep_from), (&opening, summary), ration, found)
         });
         memory::check(context, driver, candidate).ok()
     }

@@ -47,6 +47,7 @@ pub use count::Meter;
 pub use driver::{Driver, Step, Summarized, Surroundings, Terms};
 pub use limits::Limits;
 pub use settings::{Features, Guards, Memory, Micro, MicroTrigger, Restore, Settings, Summary, ToolOutput};
+pub use summary::Search;
 pub use thresholds::{Thresholds, Window};
 
 #[cfg(test)]

@@ -568,6 +568,57 @@ async fn sub_agents_spend_what_is_left_of_the_budget_above() {
 }
 
 #[tokio::test]
+async fn agents_at_work_at_once_set_aside_what_they_may_spend() {
+    let look = || Reply::turn().call("LS", serde_json::json!({ "path": "." })).input(100_000);
+    let input = serde_json::json!({ "description": "look", "prompt": "Look.", "subagent_type": "general-purpose" });
+    for name in ["turn", "session", "day"] {
+        let tasks = (0..4).fold(Reply::turn().input(100_000), |reply, _| reply.call("Task", input.clone()));
+        let api = FakeApi::start(std::iter::once(tasks).chain((0..9).map(|_| look())));
+        api.allow_other_prefix();
+        let budget = format!("budget = {{ {name}_usd = 0.5 }}");
+        let ran = over(Harness::new(), &api).set(&budget).prompt("go").run().await;
+        let trace = ran.trace();
+        assert!(trace.ends_with("turn ended Budget"), "{trace}");
+        // The last one passes the budget, as it does where there is only one agent; none beside it.
+        assert_eq!(api.received().len(), 3, "{name}\n{trace}");
+    }
+    // With room for all of them they work side by side, and what one has set aside another may have afterwards.
+    let tasks = (0..4).fold(Reply::turn(), |reply, _| reply.call("Task", input.clone()));
+    let done = (0..9).map(|_| Reply::turn().text("Done.").input(10_000));
+    let api = FakeApi::start(std::iter::once(tasks).chain(done));
+    api.allow_other_prefix();
+    let ran = over(Harness::new(), &api).set("budget = { turn_usd = 2.5 }").prompt("go").run().await;
+    assert!(ran.trace().ends_with("turn ended Done"), "{}", ran.trace());
+    assert_eq!(api.received().len(), 6, "{}", ran.trace());
+}
+
+#[tokio::test]
+async fn summaries_ask_the_budget() {
+    let settings =
+        "compact = { keep_recent_tokens = 0, min_messages_before_compact = 1 }\nbudget = { session_usd = 0.3 }";
+    let api = FakeApi::start([Reply::turn().text("Hi.").input(100_000), Reply::turn().input(100_000)]);
+    api.allow_other_prefix();
+    let ran = over(Harness::new(), &api).set(settings).prompt("one").prompt("/compact").prompt("/compact").run().await;
+    let trace = ran.trace();
+    // A second try of the first one, and the second one.
+    let refused = "Nothing was compacted: the budget for the session is used up: $0.";
+    assert_eq!((trace.matches(refused).count(), api.received().len()), (2, 2), "{trace}");
+    // By itself, in the middle of a turn.
+    let api = FakeApi::start([
+        Reply::turn().call("LS", serde_json::json!({ "path": "." })).input(190_000),
+        Reply::turn().input(190_000),
+        Reply::turn().text("Never."),
+    ]);
+    api.allow_other_prefix();
+    let settings =
+        "compact = { auto_compact_threshold = 100000, min_messages_before_compact = 1 }\nbudget = { turn_usd = 0.7 }";
+    let ran = over(Harness::new(), &api).set(settings).prompt("go").run().await;
+    let trace = ran.trace();
+    assert!(trace.contains("the budget for the turn is used up") && trace.ends_with("turn ended Budget"), "{trace}");
+    assert_eq!(api.received().len(), 2, "{trace}");
+}
+
+#[tokio::test]
 async fn a_budget_holds_whatever_hides_what_was_spent() {
     let answer = || Reply::turn().text("Hi.").input(100_000);
     // Another model continues.
@@ -579,15 +630,17 @@ async fn a_budget_holds_whatever_hides_what_was_spent() {
     let trace = ran.trace();
     assert!(trace.contains("budget for the session is used up: $0."), "{trace}");
     assert_eq!(api.received().len(), 1, "{trace}");
-    // The ledger cannot be written or read.
+    // The ledger cannot be written or read: what others spend is not known, so nothing is spent.
     let api = FakeApi::start((0..5).map(|_| answer()));
     let ran = over(Harness::new(), &api).home("../.local/state/cocode/ledger.jsonl/x", "");
-    let ran =
-        ran.set("budget = { day_usd = 0.5 }").prompt("one").prompt("two").prompt("three").prompt("four").run().await;
+    let ran = ran.set("budget = { day_usd = 0.5 }").prompt("one").run().await;
     let trace = ran.trace();
-    assert_eq!(trace.matches("`budget.day_usd` counts this process only").count(), 1, "{trace}");
-    assert!(trace.contains("budget for the day is used up"), "{trace}");
-    assert_eq!(api.received().len(), 3, "{trace}");
+    let told = "Stopped: the budget for the day cannot be checked: ";
+    assert!(trace.contains(told) && trace.contains("ledger.jsonl cannot be used ("), "{trace}");
+    assert!(trace.ends_with("turn ended Budget") && api.received().is_empty(), "{trace}");
+    // Without a budget for the day nobody needs it.
+    let ran = Harness::after(ran).set("budget = { session_usd = 0.5 }").prompt("one").run().await;
+    assert!(ran.trace().ends_with("turn ended Done"), "{}", ran.trace());
 }
 
 #[test]

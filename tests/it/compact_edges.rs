@@ -106,6 +106,35 @@ async fn what_a_provider_finds_too_long_is_recovered_once_on_every_wire() {
     }
 }
 
+/// Servers that run a model themselves count what is sent and what may come back, and the window is unknown until they say so.
+#[tokio::test]
+async fn a_strict_server_is_sent_what_fits_with_room_for_the_answer() {
+    let limit = 16_384;
+    for words in [
+        "This model's maximum context length is 16384 tokens. However, you requested 18000 tokens (14000 in the messages, 4000 in the completion). Please reduce the length of the messages or completion.",
+        "'max_tokens' is too large: 4000. This model's maximum context length is 16384 tokens and your request has 14000 input tokens",
+    ] {
+        let refusal =
+            Reply::raw(400, "application/json", &json!({"error": {"message": words, "code": 400}}).to_string());
+        let talk = || (0..5).map(|n| Reply::turn().text(&format!("Answer {n}.")).input(6_000 + 2_000 * n));
+        let summary = Reply::turn().text("<summary>All is well.</summary>");
+        let after = [refusal, summary, Reply::turn().text("Six."), Reply::turn().text("Seven.")];
+        let api = FakeApi::start(talk().chain(after));
+        api.allow_other_prefix();
+        let long = "Look at this part, too. ".repeat(300);
+        let run = (0..7).fold(over(Harness::new(), WireName::OpenaiChat, &api, SETTINGS), |run, _| run.prompt(&long));
+        let run = run.run().await;
+        api.assert_clean();
+        assert!(run.trace().ends_with("reply Seven.\nturn ended Done"), "{words}\n{}", run.trace());
+        for received in &api.received()[6..] {
+            let most = [&received.body["max_tokens"], &received.body["max_completion_tokens"]];
+            let output = most.iter().find_map(|most| most.as_u64()).unwrap();
+            let input = received.raw.len() as u64 / 4;
+            assert!(output > 0 && input + output <= limit, "{words}: {input} + {output}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn what_is_larger_than_the_window_is_clipped_until_it_fits() {
     // A window of 8k: a prompt of 50k tokens, then a result that nothing cut.

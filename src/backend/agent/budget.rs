@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
 use super::Agent;
 use super::mailbox::Mailbox;
 use super::prefix::Next;
@@ -25,10 +28,19 @@ pub struct Limits {
     pub ledger: Option<PathBuf>,
 }
 
+impl Limits {
+    fn is_unlimited(&self) -> bool {
+        [self.request, self.turn, self.session, self.day].iter().all(Option::is_none)
+    }
+}
+
 /// What an agent and those below it have spent, in all their requests.
 #[derive(Debug, Default)]
 pub(super) struct Purse {
     ledger: Ledger,
+    /// Dollars that requests under way may cost, and who hears when less is held.
+    held: f64,
+    freed: Arc<Notify>,
     /// Whose money it is: the session's at the top.
     session: String,
     turn: Sum,
@@ -59,10 +71,28 @@ impl From<Option<f64>> for Sum {
     }
 }
 
+/// Money that is set aside for a request, until this is dropped.
+#[derive(Debug)]
+struct Held {
+    purse: Arc<Mutex<Purse>>,
+    usd: f64,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut purse = self.purse.lock().unwrap_or_else(PoisonError::into_inner);
+        // Sums of fractions: what nobody holds is nothing.
+        purse.held = if purse.held - self.usd < 1e-9 { 0.0 } else { purse.held - self.usd };
+        purse.freed.notify_waiters();
+    }
+}
+
 /// An agent's hand in the purse.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     pub(super) purse: Arc<Mutex<Purse>>,
+    /// For the request under way.
+    held: Option<Held>,
     /// The session, and how many of its requests beside the conversation the purse has paid.
     of: (String, usize),
 }
@@ -71,7 +101,12 @@ impl Budget {
     pub(super) fn new(limits: &Limits, session: &Session) -> Budget {
         let of = (session.id().to_owned(), session.facts().spent.len());
         let purse = Purse { ledger: Ledger::new(limits.ledger.clone()), ..Purse::default() };
-        Budget { purse: Arc::new(Mutex::new(purse)), of }
+        Budget { purse: Arc::new(Mutex::new(purse)), held: None, of }
+    }
+
+    /// No request is under way.
+    pub(super) fn release(&mut self) {
+        self.held = None;
     }
 
     /// What the log has until now is paid: a sub-agent did it.
@@ -91,8 +126,16 @@ pub(super) fn begin_turn(agent: &mut Agent) {
     }
 }
 
-/// Pays for what was spent since it was done last: a reply, and requests beside the conversation.
+/// Pays for what was spent since it was done last: a reply, for which nothing is set aside any more, and requests beside the
+/// conversation.
 pub fn record(agent: &mut Agent, reply: Option<Usage>) {
+    pay(agent, reply);
+    if reply.is_some() {
+        agent.budget.release();
+    }
+}
+
+fn pay(agent: &mut Agent, reply: Option<Usage>) {
     let Agent { budget, conversation, spending, model, runs, .. } = agent;
     let session = &conversation.session;
     let spent = &session.facts().spent;
@@ -117,37 +160,94 @@ pub fn record(agent: &mut Agent, reply: Option<Usage>) {
     budget.of.1 = spent.len();
 }
 
-/// Whether a budget allows no further request; says so, and warns before.
-pub(super) async fn exhausted(agent: &mut Agent, mailbox: &Mailbox) -> bool {
+/// Whether a budget allows no further request; says so, and warns before. Where it does, the money is set aside until the
+/// reply is paid for: what agents at work have set aside together is no more than what is left. One waits for the others
+/// where it would be; one alone may overdraw a budget by its last request. Ends early when cancelled.
+pub(super) async fn exhausted(agent: &mut Agent, mailbox: &Mailbox, cancel: &CancellationToken) -> bool {
+    record(agent, None);
+    agent.budget.held = None;
+    if agent.settings.budget.is_unlimited() {
+        return false;
+    }
     // It reads a line of the log.
-    let request = agent.settings.budget.request.and_then(|_| super::prefix::forecast(agent, Next::AsIs).usd);
-    used_up(agent, request, "Stopped: the", mailbox).await
+    let input = super::prefix::forecast(agent, Next::AsIs).usd;
+    let output = agent.model.spec.prices.map(|prices| f64::from(agent.model.spec.max_output) * prices.output / 1e6);
+    let most = input.unwrap_or_default() + output.unwrap_or_default();
+    loop {
+        let freed = agent.budget.purse.lock().unwrap_or_else(PoisonError::into_inner).freed.clone();
+        let mut freed = std::pin::pin!(freed.notified());
+        freed.as_mut().enable();
+        let (verdict, notices) = look(agent, input, most, Of::Turn);
+        for text in notices {
+            mailbox.emit(Event::Notice { text }).await;
+        }
+        match verdict {
+            Verdict::Free => return false,
+            Verdict::Over(what) => {
+                mailbox.emit(Event::Notice { text: format!("Stopped: the {what}") }).await;
+                return true;
+            }
+            Verdict::Wait => tokio::select! {
+                () = cancel.cancelled() => return false,
+                () = freed => {}
+            },
+        }
+    }
 }
 
 /// Whether a turn that is done used a budget up; says so. A sub-agent leaves that to the agent above.
 pub(super) async fn overdrawn(agent: &mut Agent, mailbox: &Mailbox) -> bool {
-    agent.conversation.above.is_none() && used_up(agent, Some(0.0), "The", mailbox).await
-}
-
-async fn used_up(agent: &mut Agent, request: Option<f64>, begins: &str, mailbox: &Mailbox) -> bool {
     record(agent, None);
-    let (over, notices) = look(agent, request, begins);
-    for text in notices {
+    agent.budget.held = None;
+    if agent.conversation.above.is_some() {
+        return false;
+    }
+    let (verdict, notices) = look(agent, Some(0.0), 0.0, Of::Turn);
+    agent.budget.held = None;
+    let over = if let Verdict::Over(what) = &verdict { Some(format!("The {what}")) } else { None };
+    for text in notices.into_iter().chain(over) {
         mailbox.emit(Event::Notice { text }).await;
     }
-    over
+    matches!(verdict, Verdict::Over(_))
 }
 
-/// Whether a budget is used up, and what is to be said.
-fn look(agent: &mut Agent, request: Option<f64>, begins: &str) -> (bool, Vec<String>) {
+/// Which budget allows no request that the user asks for outside a turn.
+pub(super) fn refused(agent: &mut Agent) -> Option<String> {
+    record(agent, None);
+    let request = agent.settings.budget.request.and_then(|_| super::prefix::forecast(agent, Next::AsIs).usd);
+    let verdict = look(agent, request, 0.0, Of::Session).0;
+    agent.budget.held = None;
+    if let Verdict::Over(what) = verdict { Some(what) } else { None }
+}
+
+/// What a request is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Turn,
+    Session,
+}
+
+/// What budgets say of a request.
+enum Verdict {
+    /// It may be sent; what it costs at the most is set aside.
+    Free,
+    /// It may be too much beside what others have set aside.
+    Wait,
+    /// Which one is used up.
+    Over(String),
+}
+
+/// Whether a request is allowed that costs so much at the most, and what is to be said. `request` is what it costs at the
+/// least.
+fn look(agent: &mut Agent, request: Option<f64>, most: f64, of: Of) -> (Verdict, Vec<String>) {
     let Agent { budget, conversation, spending, settings, runs, .. } = agent;
     let (limits, session) = (&settings.budget, &conversation.session);
     let mut notices = Vec::new();
-    if [limits.request, limits.turn, limits.session, limits.day].iter().all(Option::is_none) {
-        return (false, notices);
+    if limits.is_unlimited() {
+        return (Verdict::Free, notices);
     }
     let mut purse = budget.purse.lock().unwrap_or_else(PoisonError::into_inner);
-    let Purse { ledger, turn, spent, told, .. } = &mut *purse;
+    let Purse { ledger, turn, spent, told, held, .. } = &mut *purse;
     let spent = *spent.get_or_insert_with(|| {
         let mut sum = Sum::default();
         for (model, usage) in
@@ -158,22 +258,27 @@ fn look(agent: &mut Agent, request: Option<f64>, begins: &str) -> (bool, Vec<Str
         sum
     });
     let day = limits.day.map(|_| ledger.of_day(&session.now()));
-    if let Some(trouble) = ledger.trouble().filter(|_| day.is_some() && told.insert("ledger")) {
-        notices.push(format!("`budget.day_usd` counts this process only: `ledger.jsonl` cannot be used ({trouble})."));
+    // What other processes spend is not known then, and they do not know of this one.
+    if let Some(trouble) = ledger.trouble().filter(|_| day.is_some()) {
+        let over =
+            format!("budget for the day cannot be checked: {trouble}. Repair or delete it, or unset `budget.day_usd`.");
+        return (Verdict::Over(over), notices);
     }
     let rows = [
         ("request", limits.request, request.into()),
-        ("turn", limits.turn, *turn),
+        ("turn", limits.turn.filter(|_| of == Of::Turn), *turn),
         ("session", limits.session, spent),
         ("day", limits.day, day.or(Some(0.0)).into()),
     ];
+    let mut waits = false;
     for (name, limit, Sum { usd, unpriced }) in rows {
         let Some(limit) = limit else { continue };
         let of = format!("${usd:.2} of ${limit:.2} (`budget.{name}_usd`)");
         if usd >= limit {
-            notices.push(format!("{begins} budget for the {name} is used up: {of}. `/config` raises it."));
-            return (true, notices);
+            let over = format!("budget for the {name} is used up: {of}. `/config` raises it.");
+            return (Verdict::Over(over), notices);
         }
+        waits |= name != "request" && *held > 0.0 && usd + *held + most > limit;
         if unpriced && told.insert(name) {
             notices.push(format!(
                 "`budget.{name}_usd` cannot be fully checked: the catalog has no price for a model that was used."
@@ -183,5 +288,10 @@ fn look(agent: &mut Agent, request: Option<f64>, begins: &str) -> (bool, Vec<Str
             notices.push(format!("The budget for the {name} is almost used up: {of}."));
         }
     }
-    (false, notices)
+    if waits {
+        return (Verdict::Wait, notices);
+    }
+    *held += most;
+    budget.held = Some(Held { purse: budget.purse.clone(), usd: most });
+    (Verdict::Free, notices)
 }

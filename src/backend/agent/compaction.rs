@@ -15,14 +15,14 @@ pub(super) use self::tiers::{Attempt, Wish};
 use super::mailbox::Mailbox;
 use super::skill_runs::Runs;
 use super::{Conversation, Model, Settings};
-use crate::compact::{self, Driver, Window, apply};
+use crate::compact::{self, Driver, Search, Window, apply};
 use crate::message::{Attachment, CallId, Kind, Message, Usage, tokens};
 use crate::protocol::report::Freed;
 use crate::protocol::{self, Event, Fullness, Trigger};
 use crate::provider::{self, ToolSpec};
 use crate::session::context::{CLEARED, Count, Held};
 use crate::session::entry::EntryKind;
-use crate::session::{self, Context};
+use crate::session::{self, Context, recall};
 use crate::stdx::text::short;
 use crate::tools::Toolbox;
 
@@ -102,13 +102,15 @@ impl Compaction {
         self.overhead = None;
     }
 
-    /// Reckons what goes with every request beside the messages, when that changed.
+    /// Reckons what goes with every request beside the messages, and what of it searches the log, when that changed.
     pub(super) fn weigh_overhead(&mut self, system: &Arc<str>, specs: &Arc<[ToolSpec]>) {
         let same =
             self.overhead.as_ref().is_some_and(|(old, known)| Arc::ptr_eq(old, system) && Arc::ptr_eq(known, specs));
         if !same {
             let text = tokens::text(system) + specs.iter().map(weight).sum::<u64>();
             self.driver.meter.set_overhead(tokens::Load { text, images: 0 });
+            let search = specs.iter().any(|spec| spec.name == recall::TOOL);
+            self.driver.set_search(if search { Search::Recall } else { Search::None });
             self.overhead = Some((system.clone(), specs.clone()));
         }
     }
@@ -205,7 +207,7 @@ impl Compaction {
             return Ok(Err("There are no old tool results to clear.".into()));
         };
         let cleared = apply::clear(&mut conversation.session, &plan)?;
-        tell_cleared(cleared, Trigger::Manual, conversation, mailbox).await?;
+        tell_cleared(cleared, (Trigger::Manual, self.driver.search()), conversation, mailbox).await?;
         let [results, kept] = [cleared.results, cleared.kept].map(|count| count as u64);
         Ok(Ok(Freed::Cleared { results, tokens: cleared.tokens, kept }))
     }
@@ -270,7 +272,7 @@ pub(super) fn window_of(settings: &Settings, model: &Model) -> Window {
 /// Tells the model and the front ends that old results were cleared.
 async fn tell_cleared(
     cleared: apply::Cleared,
-    trigger: Trigger,
+    (trigger, search): (Trigger, Search),
     conversation: &mut Conversation,
     mailbox: &Mailbox,
 ) -> Result<(), session::Error> {
@@ -283,8 +285,9 @@ async fn tell_cleared(
         1 => ("1 older tool result was".to_owned(), "It says where its content was saved"),
         count => (format!("{count} older tool results were"), "Each one says where its content was saved"),
     };
+    let search = if search == Search::Recall { " search it with Recall," } else { "" };
     let text = format!(
-        "{were} cleared to free space. {file}; read the file, search it with Recall, or run the call again, if you still need it."
+        "{were} cleared to free space. {file}; read the file,{search} or run the call again, if you still need it."
     );
     conversation.push(Message::attachment(Attachment::Cleared, &text), mailbox).await?;
     mailbox

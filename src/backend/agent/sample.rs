@@ -74,7 +74,7 @@ impl Turn<'_> {
                 self.agent.spend("discarded answer", usage)?;
             }
             let Some(delay) = delay else { return Ok(Sampled::Failed(error)) };
-            if budget::exhausted(self.agent, self.mailbox).await {
+            if budget::exhausted(self.agent, self.mailbox, self.cancel).await {
                 return Ok(Sampled::OverBudget);
             }
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

@@ -54,6 +54,7 @@ impl Turn<'_> {
                 TurnEnd::Failed
             }
         };
+        self.agent.budget.release();
         self.finish_turn(end).await;
         // A person who thinks about a question does not count as work of the agent.
         let worked = (self.agent.clock)().duration_since(started).saturating_sub(self.mailbox.take_waited());

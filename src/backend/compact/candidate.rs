@@ -182,9 +182,10 @@ pub enum Rejected {
     NoProgress { before: u64, after: u64 },
 }
 
-/// Tokens that a boundary carries over: what it brings and keeps, but for the environment and what is being worked on.
-fn carries(context: &Context, boundary: &Boundary) -> u64 {
-    let working = rounds::asked(context).first().copied().unwrap_or_else(|| rounds::running(context));
+/// Tokens that a boundary carries over: what it brings and keeps, but for the environment and what is being worked on, which
+/// is the running round and what it was asked for.
+pub(super) fn carries(context: &Context, boundary: &Boundary) -> u64 {
+    let (running, asked) = (rounds::running(context), rounds::asked(context));
     let counts = |message: &Message| {
         !matches!(message.kind, Kind::Prompt | Kind::Attachment(Attachment::Opening { .. } | Attachment::SkillList))
     };
@@ -192,9 +193,10 @@ fn carries(context: &Context, boundary: &Boundary) -> u64 {
         boundary.messages().filter(|message| counts(message)).map(|message| tokens::message(message)).sum();
     let kept: Load = context
         .shown()
-        .take(working)
-        .filter(|shown| !shown.lead && shown.seq >= boundary.keep_from)
-        .map(|shown| shown.load)
+        .enumerate()
+        .take(running)
+        .filter(|(at, shown)| !shown.lead && shown.seq >= boundary.keep_from && !asked.contains(at))
+        .map(|(_, shown)| shown.load)
         .sum();
     brought + kept.total()
 }

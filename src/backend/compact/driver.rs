@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::ledger::Fold;
 use super::rounds;
-use super::{Candidate, Features, Limits, Meter, Rejected, Settings, Thresholds, Window, candidate, micro};
+use super::{Candidate, Features, Limits, Meter, Rejected, Search, Settings, Thresholds, Window, candidate, micro};
 use crate::message::Usage;
 use crate::message::tokens::Load;
 use crate::provider::catalog::Prices;
@@ -24,6 +24,7 @@ pub struct Terms<'a> {
     pub store: &'a Store,
     /// Tools whose results may be cleared.
     pub clearable: &'a dyn Fn(&str) -> bool,
+    pub search: Search,
 }
 
 /// What the driver is told for a decision.
@@ -94,6 +95,7 @@ pub struct Driver {
     forced: Option<u64>,
     /// What must not be forgotten of the conversation.
     ledger: Fold,
+    search: Search,
     stage: Stage,
 }
 
@@ -126,6 +128,7 @@ impl Driver {
             recoveries: 0,
             forced: None,
             ledger: Fold::default(),
+            search: Search::default(),
             stage: Stage::default(),
         }
     }
@@ -133,6 +136,15 @@ impl Driver {
     /// The prompts of the conversation are the task of another agent, not the user's words.
     pub fn work_for_an_agent(&mut self) {
         self.ledger = Fold::new(true);
+    }
+
+    /// What the model has to search with.
+    pub fn set_search(&mut self, search: Search) {
+        self.search = search;
+    }
+
+    pub fn search(&self) -> Search {
+        self.search
     }
 
     /// The model changed, and with it the window: what does not fit any more is compacted before the next request.
@@ -172,7 +184,8 @@ impl Driver {
     /// The terms of plans in this window.
     pub fn terms<'a>(&'a self, store: &'a Store, clearable: &'a dyn Fn(&str) -> bool) -> Terms<'a> {
         let ledger = self.ledger.read();
-        Terms { settings: &self.settings, limits: &self.limits, meter: &self.meter, ledger, store, clearable }
+        let Driver { settings, limits, meter, search, .. } = self;
+        Terms { settings, limits, meter, ledger, store, clearable, search: *search }
     }
 
     /// The marks as they count beside system prompt and tools: where those take more than half of the target in a small
@@ -346,7 +359,8 @@ impl Driver {
     /// Another session took the place of the one that was compacted.
     pub fn reset(&mut self) {
         let (meter, ledger) = (self.meter.clone(), Fold::new(self.ledger.is_task()));
-        *self = Driver { meter, ledger, ..Driver::new(self.settings.clone(), self.features, self.window) };
+        let search = self.search;
+        *self = Driver { meter, ledger, search, ..Driver::new(self.settings.clone(), self.features, self.window) };
     }
 }
 

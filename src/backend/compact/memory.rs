@@ -74,6 +74,8 @@ pub enum Unusable {
     LittleSaved { saved: u64, least: u64 },
     #[error("{after} tokens would be left; the target is {target}")]
     StillLarge { after: u64, target: u64 },
+    #[error("{tokens} tokens that came after them would be carried along; the limit is {most}")]
+    Outdated { tokens: u64, most: u64 },
     #[error("{0}")]
     Rejected(#[from] Rejected),
 }
@@ -312,7 +314,9 @@ pub fn check(context: &Context, driver: &Driver, candidate: Candidate) -> Result
     if after >= target {
         return Err(Unusable::StillLarge { after, target });
     }
-    Ok(driver.judge(context, candidate)?)
+    let (tokens, most) = (candidate::carries(context, &candidate.boundary), driver.limits().carry);
+    let candidate = driver.judge(context, candidate)?;
+    if tokens > most { Err(Unusable::Outdated { tokens, most }) } else { Ok(candidate) }
 }
 
 #[cfg(test)]

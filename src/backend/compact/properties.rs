@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::candidate::{self, Made, Quotes};
 use super::fixture::{Talk, clearable, driver, text};
 use super::restore::Restored;
-use super::{Driver, Step, Summarized, Surroundings, apply, micro, rounds, summary, trim};
+use super::{Driver, Search, Step, Summarized, Surroundings, apply, micro, rounds, summary, trim};
 use crate::message::tokens::Load;
 use crate::message::{CallId, Message, Role, Usage};
 use crate::protocol::Trigger;
@@ -99,7 +99,8 @@ fn perform(talk: &mut Talk, driver: &Driver, prompts: &mut Vec<(Seq, Context)>, 
             let cuts = rounds::cuts(talk.context());
             let Some(cut) = cuts.get(cut % cuts.len().max(1)) else { return };
             let keep_from = rounds::keep_from(talk.context(), *cut);
-            let summary = Some(std::sync::Arc::new(summary::message("Things were done.", Trigger::Auto)));
+            let summary =
+                Some(std::sync::Arc::new(summary::message("Things were done.", Trigger::Auto, Search::Recall)));
             let boundary = Boundary { tier: "full".into(), keep_from, summary, ..Boundary::default() };
             talk.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
         }
@@ -146,7 +147,7 @@ fn prepare(talk: &mut Talk, driver: &mut Driver, writes: bool) {
             Step::Send => break,
             Step::Clear(plan) => _ = apply::clear(&mut talk.session, &plan).unwrap(),
             Step::Summarize if writes => {
-                let message = std::sync::Arc::new(summary::message(&text(3_000), Trigger::Auto));
+                let message = std::sync::Arc::new(summary::message(&text(3_000), Trigger::Auto, Search::Recall));
                 let (context, of) = (talk.context(), &*driver);
                 let candidate = candidate::fit(context, of, |ration| {
                     let summary = ration.summary(&message, of.limits());

@@ -16,8 +16,15 @@ pub const INSTRUCTION: &str = include_str!("../../../assets/prompts/compact.md")
 
 /// How every summary begins: the words that models know it by.
 const PREFIX: &str = "This session is being continued from a previous conversation that ran out of context. The summary \
-                      below covers the earlier portion of the conversation, which Recall can search.\n\n\
-                      Summary:";
+                      below covers the earlier portion of the conversation";
+
+/// Whether the model has the tool that searches what left its context; otherwise nothing speaks of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Search {
+    #[default]
+    Recall,
+    None,
+}
 
 /// What the model reads after an automatic summary.
 const GO_ON: &str = "Carry on with the last task where it stopped, without asking the user anything and without \
@@ -120,9 +127,10 @@ fn tidied(text: &str) -> String {
 }
 
 /// The message that stands for what was summarized.
-pub fn message(summary: &str, trigger: Trigger) -> Message {
+pub fn message(summary: &str, trigger: Trigger, search: Search) -> Message {
     let go_on = if trigger == Trigger::Auto { format!("\n\n{GO_ON}") } else { String::new() };
-    let text = format!("{PREFIX}\n{summary}{go_on}");
+    let search = if search == Search::Recall { ", which Recall can search" } else { "" };
+    let text = format!("{PREFIX}{search}.\n\nSummary:\n{summary}{go_on}");
     Message { kind: Kind::CompactSummary, user_visible: false, ..Message::prompt(text) }
 }
 

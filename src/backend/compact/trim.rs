@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::micro::{self, Clear, eligible, unread_from};
-use super::{Meter, Terms, apply, candidate, ledger, rounds, summary};
+use super::{Meter, Search, Terms, apply, candidate, ledger, rounds, summary};
 use crate::message::tokens::{self, Load};
 use crate::message::{Attachment, Block, CallId, Content, Kind, Message};
 use crate::session::Context;
@@ -328,14 +328,19 @@ fn drop_rounds(
     plan: &mut Plan,
 ) {
     let cuts = rounds::cuts(context);
-    let meter = sizes.terms.meter;
+    let (meter, most_kept) = (sizes.terms.meter, sizes.terms.limits.carry);
     let fits = |sizes: &Sizes<'_>, most: u64, last: usize| {
         let (mut behind, mut at) = (sizes.behind(0), 0);
+        // Where something has to leave, no more stays than a summary would leave: the next one is far away then.
+        let older = (0..sizes.work.running).filter(|at| !sizes.work.asked.contains(at));
+        let mut kept: u64 = older.map(|at| sizes.loads[at].total()).sum();
+        let room = most_kept.saturating_sub(sizes.brought.total());
         cuts.iter().copied().filter(|cut| *cut > 0 && *cut <= last).find(|cut| {
-            let leaving = (at..*cut).filter(|at| !sizes.work.asked.contains(at));
-            behind = behind - leaving.map(|at| sizes.loads[at]).sum();
+            let leaving: Load = (at..*cut).filter(|at| !sizes.work.asked.contains(at)).map(|at| sizes.loads[at]).sum();
+            behind = behind - leaving;
+            kept = kept.saturating_sub(leaving.total());
             at = *cut;
-            meter.request(behind) <= most
+            meter.request(behind) <= most && (kept <= room || *cut == last)
         })
     };
     let (running, mut found) = (sizes.work.running, None);
@@ -378,7 +383,7 @@ fn drop_rounds(
     plan.clip.retain(|clip| clip.seq >= kept_from || prompts.iter().any(|prompt| prompt.seq == clip.seq));
     let Brought { mut opening, words, remembered, summary } = brought;
     opening.extend(summary::history(context, kept_from, words, &carried));
-    let note = Arc::new(note(context, &leaving));
+    let note = Arc::new(note(context, &leaving, sizes.terms.search));
     let asked = prompts.iter().map(|prompt| carry(context, prompt, &plan.clip));
     let verbatim = candidate::text_of(opening.iter());
     let told = summary.as_ref().map(|summary| summary.text()).unwrap_or_default();
@@ -444,7 +449,7 @@ fn lead<T>(context: &Context, wanted: impl Fn(&Arc<Message>) -> Option<T>) -> Op
 }
 
 /// Says what was left out, by this trim and the ones before it.
-fn note(context: &Context, leaving: &[&Message]) -> Message {
+fn note(context: &Context, leaving: &[&Message], search: Search) -> Message {
     let of = |kind| leaving.iter().filter(|message| message.kind == kind).count() as u64;
     let earlier = lead(context, |message| match message.kind {
         Kind::Attachment(Attachment::Trimmed { prompts, replies, results }) => Some([prompts, replies, results]),
@@ -453,10 +458,11 @@ fn note(context: &Context, leaving: &[&Message]) -> Message {
     let [a, b, c] = earlier.unwrap_or_default();
     let [prompts, replies, results] =
         [a + of(Kind::Prompt), b + of(Kind::Reply), c + of(Kind::ToolResult) + of(Kind::ToolResultArchived)];
+    let search = if search == Search::Recall { " The Recall tool searches what was dropped." } else { "" };
     let text = format!(
         "Earlier parts of this conversation no longer fit into the context window and were dropped without a summary: \
          {prompts} prompts, {replies} replies, {results} messages with tool results. Files are as you left them: read \
-         again what you need. The Recall tool searches what was dropped."
+         again what you need.{search}"
     );
     Message::attachment(Attachment::Trimmed { prompts, replies, results }, &text)
 }
@@ -489,6 +495,22 @@ mod tests {
         assert_eq!(trimmed(&mut talk, window), (want.to_owned(), true));
         // Once is enough.
         assert_eq!(trimmed(&mut talk, window).0, want);
+    }
+
+    #[test]
+    fn nothing_speaks_of_a_search_that_the_model_does_not_have() {
+        for search in [Search::Recall, Search::None] {
+            let mut talk = Talk::new();
+            (0..40).for_each(|_| _ = talk.prompt(400).reply(400));
+            let mut driver = driver(8_192, |_| {});
+            driver.set_search(search);
+            let plan = plan(talk.context(), driver.terms(talk.session.store(), &clearable), &[], driver.marks().target);
+            let note = plan.drop.unwrap();
+            let summary = summary::message("All is well.", crate::protocol::Trigger::Auto, driver.search());
+            for text in [candidate::text_of(note.messages()), summary.text()] {
+                assert_eq!(text.contains("Recall"), search == Search::Recall, "{text}");
+            }
+        }
     }
 
     /// Found by chance by `whatever_happens_the_context_stays_whole`.
@@ -550,8 +572,8 @@ mod tests {
         check(
             chat,
             8_192,
-            "attachment(reminder) attachment(prompts { quotes: 119 }) attachment(trimmed { prompts: 23, replies: 23, results: 0 }) \
-             prompt reply prompt reply prompt reply prompt reply prompt reply prompt reply prompt reply",
+            "attachment(reminder) attachment(prompts { quotes: 119 }) attachment(trimmed { prompts: 26, replies: 26, results: 0 }) \
+             prompt reply prompt reply prompt reply prompt reply",
         );
         // Arguments cannot be cut: the round goes as a whole.
         check(
@@ -579,7 +601,8 @@ mod tests {
     #[test]
     fn one_note_stands_for_all_trims_and_summaries_stay_beside_it() {
         let mut talk = Talk::new();
-        let summary = Some(Arc::new(summary::message("The parser is fixed.", crate::protocol::Trigger::Auto)));
+        let summary =
+            Some(Arc::new(summary::message("The parser is fixed.", crate::protocol::Trigger::Auto, Search::Recall)));
         let boundary = Boundary { summary, keep_from: 0, ..Boundary::default() };
         talk.session.append(EntryKind::CompactBoundary(boundary)).unwrap();
         for trims in 1..=4 {

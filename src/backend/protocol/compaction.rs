@@ -63,6 +63,8 @@ pub enum FailureReason {
     Blocked,
     /// The summary would not have freed enough room.
     NoProgress,
+    /// No further request for a summary may be paid for.
+    Budget,
 }
 
 /// A compaction that put a boundary into the log.

@@ -149,7 +149,7 @@ pub(super) fn why(Broken { breaks, number }: &Broken) -> String {
     if breaks.is_empty() {
         return "The cache held: no request had to write again what an earlier one had cached.".into();
     }
-    let mut text = String::from("| # | When | Written again | Why |\n|--:|---|---|---|\n");
+    let mut text = String::from("| # | When (UTC) | Written again | Why |\n|--:|---|---|---|\n");
     let first = breaks.len().saturating_sub(LISTED);
     for (at, (ts, broke)) in breaks.iter().enumerate().skip(first) {
         let again = again(broke);
@@ -161,12 +161,15 @@ pub(super) fn why(Broken { breaks, number }: &Broken) -> String {
 }
 
 fn detail(ts: &str, broke: &CacheBreak) -> String {
-    let mut text = format!("At {}: {}, because of this: {}.\n\n", clock(ts), again(broke), cause(broke));
+    let mut text = format!("At {} UTC: {}, because of this: {}.\n\n", clock(ts), again(broke), cause(broke));
     if let Cause::Changed { segment, offset, .. } = &broke.cause {
         let _ = writeln!(text, "- First difference: `{segment}`, byte {} of the request", grouped(*offset));
     }
-    let _ =
-        writeln!(text, "- Read from the cache: {} tokens; expected: {}", grouped(broke.read), grouped(broke.expected));
+    let expected = match broke.expected {
+        0 => "none expected, since nothing before that place is cached on its own".to_owned(),
+        expected => format!("{} expected, by what the request has in common with an earlier one", grouped(expected)),
+    };
+    let _ = writeln!(text, "- Read from the cache: {} tokens; {expected}", grouped(broke.read));
     let _ = write!(text, "- Requests: entries {} and {} of the log", broke.before, broke.request);
     text
 }

@@ -1,5 +1,6 @@
 //! What all processes of the user spend, a line a request: `ledger.jsonl` in the state folder.
 
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -13,8 +14,12 @@ use crate::stdx::regular;
 /// Days of which lines are kept.
 const KEPT: i64 = 31;
 
-/// Bytes from which on older lines are cleared away.
+/// Bytes from which on older lines are cleared away, and of lines that are kept then.
 const LARGE: u64 = if cfg!(test) { 2_000 } else { 1 << 20 };
+const MOST: usize = if cfg!(test) { 12_000 } else { 4 << 20 };
+
+/// Lines that wait until they can be written: those of all agents at work when the file fails.
+const WAITING: usize = 1_000;
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,9 +41,8 @@ pub struct Ledger {
     read: u64,
     day: String,
     spent: f64,
-    /// What this process spent on the day, and what of that the file does not have.
-    own: f64,
-    lost: f64,
+    /// What could not be written yet.
+    waiting: VecDeque<Line>,
     trouble: Option<String>,
 }
 
@@ -48,33 +52,46 @@ impl Ledger {
         Ledger { path, ..Ledger::default() }
     }
 
-    /// Adds a line, whatever other processes add meanwhile. What cannot be written counts in this process.
+    /// Adds a line, whatever other processes add meanwhile. What cannot be written waits.
     pub fn add(&mut self, line: &Line) {
         self.turn_to(&line.ts);
-        let usd = line.usd.unwrap_or_default();
-        self.own += usd;
-        if let Err(error) = self.write(line) {
-            self.lost += usd;
-            self.note(&error);
+        self.waiting.push_back(line.clone());
+        if self.waiting.len() > WAITING {
+            self.waiting.pop_front();
         }
+        self.write_on();
     }
 
-    /// Why the file does not have everything, where it could not be read or written.
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
-    }
-
-    fn note(&mut self, error: &io::Error) {
-        tracing::warn!(%error, "the ledger cannot be used");
-        self.trouble.get_or_insert_with(|| error.to_string());
+    /// Why the file does not have everything, where it cannot be read or written now.
+    pub fn trouble(&self) -> Option<String> {
+        let path = self.path.as_ref()?.display();
+        Some(format!("{path} cannot be used ({})", self.trouble.as_deref()?))
     }
 
     fn turn_to(&mut self, ts: &str) {
         let day = ts.get(..10).unwrap_or(ts);
         if self.day != day {
-            let (path, trouble) = (self.path.take(), self.trouble.take());
-            *self = Ledger { path, trouble, day: day.to_owned(), ..Ledger::default() };
+            (self.day, self.read, self.spent) = (day.to_owned(), 0, 0.0);
         }
+    }
+
+    /// Writes what waits.
+    fn write_on(&mut self) {
+        while let Some(line) = self.waiting.front() {
+            let written = self.write(line);
+            if !self.did(written) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    fn did(&mut self, done: io::Result<()>) -> bool {
+        if let Err(error) = &done {
+            tracing::warn!(%error, "the ledger cannot be used");
+        }
+        self.trouble = done.err().map(|error| error.to_string());
+        self.trouble.is_none()
     }
 
     fn write(&self, line: &Line) -> io::Result<()> {
@@ -100,16 +117,16 @@ impl Ledger {
         file.write_all(&bytes)
     }
 
-    /// What was spent on the day of this time, in dollars, by all processes. Requests without a price count nothing.
+    /// What was spent on the day of this time, in dollars, by all processes. Requests without a price count nothing. While
+    /// there is trouble it is not known.
     pub fn of_day(&mut self, ts: &str) -> f64 {
         self.turn_to(ts);
-        match self.read_on() {
-            Ok(()) => self.spent + self.lost,
-            Err(error) => {
-                self.note(&error);
-                (self.spent + self.lost).max(self.own)
-            }
+        self.write_on();
+        if self.waiting.is_empty() {
+            let read = self.read_on();
+            self.did(read);
         }
+        self.spent
     }
 
     fn read_on(&mut self) -> io::Result<()> {
@@ -138,7 +155,7 @@ impl Ledger {
     }
 }
 
-/// Clears away what is older than `KEPT` days: with the first line of a day, so that nothing of a day that is being counted is
+/// Clears away what is older than `KEPT` days, and the oldest of what is more than `MOST` bytes: with the first line of a day, so that nothing of a day that is being counted is
 /// lost where the process is killed meanwhile.
 fn clear(file: &mut File, now: &str) -> io::Result<()> {
     let mut text = String::new();
@@ -152,7 +169,14 @@ fn clear(file: &mut File, now: &str) -> io::Result<()> {
     let date = today.and_then(|today| today.parse::<jiff::civil::Date>().ok());
     let Some(first) = date.and_then(|date| date.checked_sub(jiff::Span::new().days(KEPT)).ok()) else { return Ok(()) };
     let first = first.to_string();
-    let kept: String = text.split_inclusive('\n').filter(|line| ts(line).is_some_and(|ts| ts >= first)).collect();
+    let mut room = MOST;
+    let fits = |line: &&str| {
+        room = room.saturating_sub(line.len());
+        room > 0 && ts(line).is_some_and(|ts| ts >= first)
+    };
+    let mut kept: Vec<&str> = text.split_inclusive('\n').rev().take_while(fits).collect();
+    kept.reverse();
+    let kept = kept.concat();
     if kept.len() == text.len() {
         return Ok(());
     }
@@ -217,6 +241,28 @@ mod tests {
         // Others count on.
         ledger.add(&line("2026-03-01", Some(0.25)));
         assert_eq!((other.of_day("2026-03-01T"), ledger.of_day("2026-03-01T")), (0.5, 0.5));
+        // However many there are, the file stays small.
+        (0..200).for_each(|_| ledger.add(&line("2026-03-01", Some(0.0))));
+        ledger.add(&line("2026-03-02", Some(0.0)));
+        assert!(std::fs::metadata(&path).unwrap().len() < MOST as u64 + 200);
+    }
+
+    #[test]
+    fn what_cannot_be_written_waits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.jsonl");
+        let mut ledger = Ledger::new(Some(path.clone()));
+        ledger.add(&line("2026-01-02", Some(1.0)));
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        ledger.add(&line("2026-01-02", Some(2.0)));
+        ledger.of_day("2026-01-02T");
+        assert!(ledger.trouble().unwrap().contains("ledger.jsonl cannot be used"));
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!((ledger.of_day("2026-01-02T"), ledger.trouble()), (3.0, None));
+        assert_eq!(Ledger::new(Some(path)).of_day("2026-01-02T"), 3.0);
     }
 
     #[test]

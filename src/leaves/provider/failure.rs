@@ -141,6 +141,11 @@ impl Failure {
             401 | 403 => Error::Auth { status, message, hint: String::new() },
             404 => Error::NotFound { status, message, hint: String::new() },
             408 | 409 | 425 | 500..=599 => Error::Server { status, message, retry_after: self.retry_after },
+            400..=499 if refuses_tools(&text) => {
+                let message =
+                    format!("{message}; cocode needs a model that can call tools: choose another with /model");
+                Error::BadRequest { status, message }
+            }
             400..=499 => Error::BadRequest { status, message },
             _ => malformed(wire, format!("status {status}: {message}")),
         }
@@ -218,6 +223,20 @@ fn says_spent(text: &str) -> bool {
         "doesn't have any credits",
         "monthly spending limit",
         "billing hard limit",
+    ];
+    PHRASES.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Whether the text, in lower case, says that the model cannot call tools.
+fn refuses_tools(text: &str) -> bool {
+    const PHRASES: &[&str] = &[
+        // Ollama; vLLM; OpenRouter; llama.cpp.
+        "does not support tools",
+        "--enable-auto-tool-choice",
+        "no endpoints found that support tool use",
+        "tools param requires --jinja",
+        "function calling is not enabled",
+        "does not support function calling",
     ];
     PHRASES.iter().any(|phrase| text.contains(phrase))
 }
@@ -577,6 +596,10 @@ mod tests {
         );
         check(400, &[], &error("model_not_found"), Error::NotFound { status: 400, message: "m".into(), hint: hint() });
         check(400, &[], &error("invalid_request_error"), Error::BadRequest { status: 400, message: "m".into() });
+        let message =
+            "gemma does not support tools; cocode needs a model that can call tools: choose another with /model";
+        let body = r#"{"error":{"message":"gemma does not support tools","type":"invalid_request_error"}}"#;
+        check(400, &[], body, Error::BadRequest { status: 400, message: message.into() });
         check(529, &[], &error("overloaded_error"), server(529, "m"));
         check(200, &[], &error("overloaded_error"), server(529, "m"));
         check(502, &[], "<html></html>", server(502, "a web page"));

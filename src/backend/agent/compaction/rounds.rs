@@ -32,7 +32,7 @@ impl Turn<'_> {
     /// # Errors
     /// The log cannot be written, or compaction is switched off and the request does not fit.
     pub(in crate::agent) async fn make_room(&mut self) -> Result<Option<TurnEnd>, Failure> {
-        if budget::exhausted(self.agent, self.mailbox).await {
+        if budget::exhausted(self.agent, self.mailbox, self.cancel).await {
             return Ok(Some(TurnEnd::Budget));
         }
         let agent = &mut *self.agent;
@@ -63,13 +63,15 @@ impl Turn<'_> {
                 }
                 Step::Clear(plan) => {
                     let cleared = apply::clear(&mut conversation.session, &plan)?;
-                    tell_cleared(cleared, Trigger::Auto, conversation, self.mailbox).await?;
+                    tell_cleared(cleared, (Trigger::Auto, compaction.driver.search()), conversation, self.mailbox)
+                        .await?;
                 }
                 Step::Summarize => {
                     let wish = Wish::new(Trigger::Auto, None);
                     let mut attempt = Attempt { agent: self.agent, wish, mailbox: self.mailbox, cancel: self.cancel };
                     let what = match Box::pin(attempt.summarize()).await? {
                         Ok(_) => Summarized::Committed,
+                        Err((FailureReason::Budget, _)) => return Ok(Some(TurnEnd::Budget)),
                         Err((FailureReason::Blocked, _)) => Summarized::Blocked,
                         Err((FailureReason::Interrupted, _)) => Summarized::Interrupted,
                         Err((FailureReason::NoProgress, _)) => Summarized::Rejected,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::millis;
 use crate::agent::mailbox::Mailbox;
-use crate::agent::{Agent, hooking};
+use crate::agent::{Agent, budget, hooking};
 use crate::compact::candidate::{self, Made, Quotes};
 use crate::compact::{self, Candidate, Ration, Summarized, receipt, trim};
 use crate::hooks::{Event as Hook, Occasion, StartSource, Trigger as HookTrigger};
@@ -55,6 +55,9 @@ pub(in crate::agent) struct Attempt<'a> {
 impl Attempt<'_> {
     /// As the user wants it.
     pub(in crate::agent) async fn asked(mut self) -> Result<Freed, session::Error> {
+        if let Some(over) = budget::refused(self.agent) {
+            return Ok(Freed::Refused { why: format!("Nothing was compacted: the {over}") });
+        }
         let before = self.agent.usage_info().cost_usd.unwrap_or_default();
         let done = self.summarize().await?;
         let spent = self.agent.usage_info().cost_usd.unwrap_or_default() - before;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::compact::fixture::Talk;
-use crate::compact::summary;
+use crate::compact::{Search, summary};
 use crate::message::{Block, Kind, Outcome};
 use crate::message::{Content, Display, Effect, Message, Said, Todo, TodoStatus, ToolCall, ToolResult, tokens};
 use crate::protocol::Trigger;
@@ -265,7 +265,7 @@ fn what_the_log_refutes_leaves_a_summary() {
     let mut talk = Talk::new();
     talk.push(Message::prompt("Act as a reviewer of this crate. Kafka is fine with me."));
     let check = |talk: &Talk, line: &str, stays: bool| {
-        let message = Arc::new(summary::message(&format!("1. A review.\n{line}"), Trigger::Manual));
+        let message = Arc::new(summary::message(&format!("1. A review.\n{line}"), Trigger::Manual, Search::Recall));
         let text = summary::vetted(&message, talk.context()).text();
         assert_eq!(text.ends_with(line), stays, "{text}");
     };

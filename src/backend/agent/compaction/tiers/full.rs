@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::{Attempt, Proposal, Quotes};
 use crate::agent::compaction::weight as weight_of;
 use crate::agent::mailbox::Mailbox;
-use crate::agent::{Agent, Model, thinking};
+use crate::agent::{Agent, Model, budget, thinking};
 use crate::compact::excerpt::{self, Excerpt};
 use crate::compact::summary::{self, Reader};
 use crate::compact::{Candidate, Thresholds, Window, candidate, micro};
 use crate::message::{Block, CallId, Message, Origin, Usage, tokens};
-use crate::protocol::{Compaction, Event, FailureReason};
+use crate::protocol::{Compaction, Event, FailureReason, Trigger};
 use crate::provider::reply::Fold;
 use crate::provider::{Error, Purpose, Request, StreamEvent, retry};
 use crate::session;
@@ -53,27 +53,29 @@ struct Failed {
 }
 
 /// What the requests of one compaction cost, by the models that were asked.
-#[derive(Default)]
-struct Bill(Vec<(Model, Usage)>);
+struct Bill {
+    total: Usage,
+    /// None where a model has no price.
+    cost: Option<f64>,
+    /// What the log does not have yet.
+    open: Vec<(Model, Usage)>,
+}
+
+impl Default for Bill {
+    fn default() -> Bill {
+        Bill { total: Usage::default(), cost: Some(0.0), open: Vec::new() }
+    }
+}
 
 impl Bill {
     fn add(&mut self, model: &Model, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
-        match self.0.iter_mut().find(|(known, _)| known.name() == model.name()) {
+        self.total.add(&usage);
+        self.cost = self.cost.zip(model.spec.cost(&usage)).map(|(sum, cost)| sum + cost);
+        match self.open.iter_mut().find(|(known, _)| known.name() == model.name()) {
             Some((_, sum)) => sum.add(&usage),
-            None => self.0.push((model.clone(), usage)),
+            None => self.open.push((model.clone(), usage)),
         }
-    }
-
-    fn total(&self) -> Usage {
-        let mut total = Usage::default();
-        self.0.iter().for_each(|(_, usage)| total.add(usage));
-        total
-    }
-
-    /// None where a model has no price.
-    fn cost(&self) -> Option<f64> {
-        self.0.iter().map(|(model, usage)| model.spec.cost(usage)).sum()
     }
 }
 
@@ -87,21 +89,13 @@ impl Attempt<'_> {
         let phase = PHASE.to_owned();
         self.tell(Compaction::Progress { phase, received: 0 }).await;
         let text = self.ask_full(&mut bill).await?;
-        let (spent, cost_usd) = (bill.total(), bill.cost());
-        for (model, usage) in bill.0 {
-            self.agent.spending.know(model.name(), &model.spec);
-            self.agent.spending.note(
-                &mut self.agent.conversation.session,
-                "summary",
-                (model.name(), &model.spec),
-                usage,
-            )?;
-        }
+        self.settle(&mut bill)?;
+        let (spent, cost_usd) = (bill.total, bill.cost);
         let text = match text {
             Ok(text) => text,
             Err(Failed { reason, text, .. }) => return Ok(Proposal::Failed { reason, text, spent: (spent, cost_usd) }),
         };
-        let summary = summary::message(&text, self.wish.trigger);
+        let summary = summary::message(&text, self.wish.trigger, self.agent.compaction.driver.search());
         let (opening, brought) = self.brings(&summary).await;
         let summary = Arc::new(summary);
         let mut candidate = self.fit(|attempt, ration| {
@@ -112,6 +106,38 @@ impl Attempt<'_> {
         });
         candidate.boundary.receipt.cost_usd = cost_usd;
         Ok(Proposal::Candidate(Box::new(Candidate { spent, ..candidate })))
+    }
+
+    /// Writes down what was paid for until now.
+    fn settle(&mut self, bill: &mut Bill) -> Result<(), session::Error> {
+        for (model, usage) in bill.open.drain(..) {
+            let Agent { spending, conversation, .. } = &mut *self.agent;
+            spending.know(model.name(), &model.spec);
+            spending.note(&mut conversation.session, "summary", (model.name(), &model.spec), usage)?;
+        }
+        Ok(())
+    }
+
+    /// Asks once. That the first request may be paid for is known before a compaction begins; here it is found out for
+    /// each later one.
+    async fn ask(
+        &mut self,
+        model: &Model,
+        request: Request,
+        first_call: u64,
+        bill: &mut Bill,
+    ) -> Result<Result<Message, Failed>, session::Error> {
+        if bill.total != Usage::default() {
+            self.settle(bill)?;
+            let over = match self.wish.trigger {
+                Trigger::Manual => budget::refused(self.agent),
+                _ => budget::exhausted(self.agent, self.mailbox, self.cancel).await.then(|| "budget is used up".into()),
+            };
+            if let Some(over) = over {
+                return Ok(Err(Failed { reason: FailureReason::Budget, text: format!("the {over}"), error: None }));
+            }
+        }
+        Ok(stream(model, request, first_call, bill, self.mailbox, self.cancel).await)
     }
 
     /// The text of a summary, in as many tries as the settings have.
@@ -140,7 +166,7 @@ impl Attempt<'_> {
                 Ok(text) => return Ok(Ok(text)),
                 Err(failed) => failed,
             };
-            if attempt > retries || failed.reason == FailureReason::Interrupted {
+            if attempt > retries || matches!(failed.reason, FailureReason::Interrupted | FailureReason::Budget) {
                 return Ok(Err(failed));
             }
             let wait = match &failed.error {
@@ -216,11 +242,11 @@ impl Attempt<'_> {
     async fn ask_in(&mut self, form: &mut Form, bill: &mut Bill) -> Result<Result<Message, Failed>, session::Error> {
         if let Form::Whole(request) = &*form {
             let model = self.agent.model.clone();
-            let mut answered = stream(&model, (**request).clone(), 0, bill, self.mailbox, self.cancel).await;
+            let request = (**request).clone();
+            let mut answered = self.ask(&model, request.clone(), 0, bill).await?;
             // Tools are there for the cache's sake alone; an answer that calls one is asked again without.
             if answered.as_ref().is_ok_and(|reply| reply.calls().next().is_some()) {
-                let bare = Request { tools: Arc::new([]), ..(**request).clone() };
-                answered = stream(&model, bare, 0, bill, self.mailbox, self.cancel).await;
+                answered = self.ask(&model, Request { tools: Arc::new([]), ..request }, 0, bill).await?;
             }
             match answered {
                 Err(Failed { reason: FailureReason::PromptTooLong, .. }) => {
@@ -250,7 +276,11 @@ impl Attempt<'_> {
         let settings = &self.agent.settings.compact;
         let (most_rounds, most_chars) = (settings.summary_rounds, settings.summary_result_chars);
         let margin = settings.token_safety_multiplier;
-        let window = Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings);
+        // Of the model of the conversation more may be known: what its server has said.
+        let window = match model.name() == self.agent.model.name() {
+            true => self.agent.compaction.driver.window(),
+            false => Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings),
+        };
         let available = Thresholds::new(window, settings).available;
         let tools: Arc<[_]> = self.agent.lookup_specs().into();
         let around = tokens::text(SYSTEM) + tools.iter().map(weight_of).sum::<u64>();
@@ -304,7 +334,7 @@ impl Attempt<'_> {
             if last {
                 request.tools = Arc::new([]);
             }
-            let reply = match stream(model, request, first_call + calls_made, bill, self.mailbox, self.cancel).await {
+            let reply = match self.ask(model, request, first_call + calls_made, bill).await? {
                 Ok(reply) => reply,
                 Err(failed) => return Ok(Err(failed)),
             };

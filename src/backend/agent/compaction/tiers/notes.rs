@@ -42,14 +42,17 @@ impl Attempt<'_> {
         if self.agent.conversation.session.entry(mark.seq).is_none_or(|entry| entry.id != mark.id) {
             return Err(Unusable::Unmarked);
         }
-        let summary = summary::message(&memory::summary(&text), self.wish.trigger);
+        let summary =
+            summary::message(&memory::summary(&text), self.wish.trigger, self.agent.compaction.driver.search());
         let (opening, brought) = self.brings(&summary).await;
         let context = self.agent.conversation.context();
         let recent = candidate::cut(context, &self.agent.compaction.driver, brought, Ration::WHOLE);
         let keep_from = memory::keep_from(context, mark.seq, noted, recent).ok_or(Unusable::Unmarked)?;
         let summary = Arc::new(summary);
-        let candidate = self
-            .fit(|attempt, ration| attempt.candidate((TIER, keep_from), (&opening, &summary), Quotes::Opening, ration));
+        let candidate = self.fit(|attempt, ration| {
+            let summary = ration.summary(&summary, attempt.agent.compaction.driver.limits());
+            attempt.candidate((TIER, keep_from), (&opening, &summary), Quotes::Opening, ration)
+        });
         memory::check(self.agent.conversation.context(), &self.agent.compaction.driver, candidate)
     }
 }
