@@ -154,6 +154,12 @@ pub enum Sub {
         /// Id of the session, or search words
         session: String,
     },
+    /// Try on this machine what is promised of commands: the sandbox, undo, and what they cost
+    Prove {
+        /// Print one JSON object instead of a table
+        #[arg(long)]
+        json: bool,
+    },
     /// Export a session as Markdown or JSON
     Export {
         /// Id of the session, or search words

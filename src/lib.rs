@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod headless;
+pub mod prove;
 pub mod tui;
 
 pub use backend::{agent, compact, config, engine, protocol, report, session, tools};

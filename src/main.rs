@@ -14,6 +14,7 @@ use cocode::engine::check::Check;
 use cocode::engine::{self, Begin, Setup};
 use cocode::headless::{self, Input, Output, Prompt};
 use cocode::permission::{Mode, Sandbox, Trust};
+use cocode::prove::Proof;
 #[cfg(target_os = "linux")]
 use cocode::sandbox::helper;
 use cocode::sandbox::proxy::client;
@@ -115,6 +116,7 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
             return export(&paths, session, *format, file.as_deref().map(|file| (file, overwrite)));
         }
         Some(Sub::Undo { session }) => return undo(&paths, session),
+        Some(Sub::Prove { json }) => return prove(*json),
         None => {}
     }
     let start = cli.start().unwrap_or_else(|error| error.exit());
@@ -299,6 +301,24 @@ fn undo(paths: &Paths, query: &str) -> Result<u8, Stop> {
     let written = done.lines().iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush());
     written.map_err(|error| stop(1)(format!("cannot write: {error}")))?;
     Ok(u8::from(!done.refused.is_empty()))
+}
+
+/// Exit code 1: something that is promised does not hold here.
+fn prove(json: bool) -> Result<u8, Stop> {
+    let failed = |error: io::Error| stop(1)(format!("cannot try it: {error}"));
+    let program = std::env::current_exe().map_err(failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let mut err = Shown::new(io::stderr());
+    let said = |what: &str| {
+        // Who cannot read it misses little.
+        let _ = writeln!(err, "{what} …").and_then(|()| err.flush());
+    };
+    let proof = runtime.block_on(Proof::find(&program, said)).map_err(failed)?;
+    let text = if json { serde_json::to_string(&proof).map_err(io::Error::from) } else { Ok(proof.text()) };
+    let mut out = Shown::new(io::stdout());
+    let written = text.and_then(|text| writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()));
+    written.map_err(|error| stop(1)(format!("cannot write: {error}")))?;
+    Ok(u8::from(!proof.holds()))
 }
 
 fn export(paths: &Paths, query: &str, format: cli::ExportFormat, file: Option<(&Path, Overwrite)>) -> Result<u8, Stop> {
