@@ -131,7 +131,7 @@ impl Files {
         match other.map(Path::to_owned) {
             Some(other)
                 if !there
-                    || !is(&other).zip(is(path)).is_some_and(|(one, own)| (one.dev, one.ino) == (own.dev, own.ino)) =>
+                    || is(&other).zip(is(path)).is_none_or(|(one, own)| (one.dev, one.ino) != (own.dev, own.ino)) =>
             {
                 if let Some(folder) = path.parent() {
                     parent_still(path)?;

@@ -162,7 +162,8 @@ fn sent_folders(name: &str, words: &[Word]) -> Vec<Word> {
         _ => false,
     };
     let path = |word: &str| word == "." || word.contains('/') && !word.contains("://");
-    if !copies && !(known[1..].iter().any(|word| path(word)) && danger::is_undescribed(&known)) {
+    let sends = copies || known[1..].iter().any(|word| path(word)) && danger::is_undescribed(&known);
+    if !sends {
         return Vec::new();
     }
     let operand = |word: &&Word| !word.is_dynamic() && !word.prefix().starts_with('-');

@@ -304,7 +304,7 @@ fn an_index_is_of_its_logs_or_of_no_use() {
     let (path, good) = home.files().pop().unwrap();
     for byte in [0x00, 0x7F, 0x80, 0xFF] {
         let places = good.len() - 200;
-        std::fs::write(&path, [&good[..places], &vec![byte; 200]].concat()).unwrap();
+        std::fs::write(&path, [&good[..places], &[byte; 200]].concat()).unwrap();
         search(home.path(), &home.logs, &Terms::new("heron otter /[a-z]/", None).unwrap(), 20);
     }
     std::fs::remove_file(path).unwrap();

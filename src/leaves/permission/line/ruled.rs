@@ -48,7 +48,7 @@ impl Judge<'_> {
         let hooked = OnceCell::new();
         let hooked = || hooked.get_or_init(|| self.hooked(words, cwd)).is_some();
         let everywhere = |source: Source| matches!(source, Source::Managed | Source::User | Source::Config);
-        let apart = |entry: &Entry| here_ruled(entry.source) || !obeys() && !(everywhere(entry.source) && hooked());
+        let apart = |entry: &Entry| here_ruled(entry.source) || !(obeys() || everywhere(entry.source) && hooked());
         let stays = || self.unpacks_out(words, cwd).is_none();
         let known = OnceCell::new();
         let placed = || known.get_or_init(|| placed(words, cwd, self.query.places, self.files)).clone();
