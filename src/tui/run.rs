@@ -123,6 +123,7 @@ pub async fn run<O: Output>(
         frame: Frame::Now,
         framed: None,
         resized: None,
+        waiting: false,
         recent: VecDeque::new(),
         behind: false,
         draft_due: None,
@@ -180,6 +181,7 @@ pub async fn run<O: Output>(
     if front.left != Left::Gone {
         // Rows that the last events made final belong into the scrollback.
         front.app.pager = None;
+        front.resized = None;
         front.app.transcript.scrollback.colour_here();
         let until = Instant::now() + LAST_ROWS;
         front.draw()?;
@@ -227,6 +229,8 @@ struct Front<O: Output> {
     framed: Option<Instant>,
     /// The last resize, as long as the next one may be under way.
     resized: Option<Instant>,
+    /// Nothing is written before the size has settled.
+    waiting: bool,
     /// The last rows of the scrollback.
     recent: VecDeque<Row>,
     /// The last frame left rows over.

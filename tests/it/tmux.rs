@@ -30,7 +30,7 @@ impl Tmux {
         tmux.tell(&["new-session", "-d", "-x", &columns, "-y", &rows, "sh", "-c", &run]);
         // The header comes with the engine, after the region, and the gauge after both.
         tmux.wait_for("cocode ");
-        tmux.wait_for("100%");
+        tmux.wait_for("% free");
         tmux.at_rest(size);
         tmux
     }
@@ -168,6 +168,34 @@ fn what_comes_while_the_window_is_dragged_is_all_there() {
     assert_eq!(got, want, "{all}");
     let rows: Vec<_> = all.lines().filter(|row| row.starts_with("shell row ")).collect();
     assert_eq!(rows, (1..=30).map(|n| format!("shell row {n}")).collect::<Vec<_>>(), "{all}");
+}
+
+/// Another screen makes tmux forget that the first row here continues one of its history.
+#[test]
+fn a_line_that_the_terminal_wraps_is_one_line_after_a_drag() {
+    if missing() {
+        return;
+    }
+    let lines: Vec<String> =
+        (1..=14).map(|n| format!("let value_{n} = {};", "of many words ".repeat(20).trim_end())).collect();
+    let text = format!("```\n{}\n```\nThat was all.", lines.join("\n"));
+    let script = format!("- chunk: 8\n  pace_ms: 10\n  reply: [text: {}]\n", serde_json::to_string(&text).unwrap());
+    let program = Program::new();
+    let tmux = Tmux::start(&program, (100, 24), 3, &script);
+    tmux.keys(&["go", "Enter"]);
+    tmux.wait_for("value_4");
+    for columns in [61, 47, 90, 58] {
+        tmux.tell(&["resize-window", "-x", &columns.to_string(), "-y", "24"]);
+        // Told, and at rest.
+        tmux.wait_until("the region", |screen| screen.contains("resizing…") || screen.contains("That was all."));
+        tmux.wait_until("the region again", |screen| !screen.contains("resizing…"));
+    }
+    assert!(!tmux.screen().contains("That was all."), "it has to write during all of that");
+    tmux.wait_for("That was all.");
+    tmux.resize((100, 24));
+    let all = tmux.tell(&["capture-pane", "-p", "-J", "-S", "-"]);
+    let got: Vec<&str> = all.lines().filter(|line| line.contains("words")).map(str::trim_end).collect();
+    assert_eq!(got, lines, "{all}");
 }
 
 #[test]

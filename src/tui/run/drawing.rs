@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Instant;
 
+use ratatui::layout::Size;
+
 use super::{Frame, Front};
 use crate::tui::app::App;
 use crate::tui::render::highlight::beside::{Job, Painter};
@@ -10,6 +12,8 @@ use crate::tui::render::markdown::Share;
 use crate::tui::terminal::{Hold, Output};
 use crate::tui::view;
 
+/// All that is shown while a window of tmux is dragged: one row, short enough for any screen, and nothing to be pushed out.
+const MOVING: &str = "resizing…";
 /// Most rows of the scrollback that are shown again on the other screen.
 const RECENT: usize = 60;
 
@@ -17,11 +21,13 @@ impl<O: Output> Front<O> {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
+        let Size { width, height } = self.surface.measure();
         // tmux wraps the rows again long before it tells of a size, and what is written for another size is then out of reach.
         let tmux = self.surface.traits().tmux;
         let busy = tmux && self.app.spinner.busy();
         let covered = self.app.covers();
-        let dragged = self.resized.is_some() && (busy || tmux && self.surface.in_overlay());
+        let moving = tmux && self.resized.is_some();
+        let dragged = moving && self.surface.in_overlay();
         match (covered || dragged || self.list_covers(), self.surface.in_overlay()) {
             (true, false) => {
                 self.surface.enter_overlay()?;
@@ -46,6 +52,17 @@ impl<O: Output> Front<O> {
             self.shown();
             return Ok(());
         }
+        // Not on another screen: when that comes up, tmux forgets which row of its history the first one here continues.
+        self.waiting = moving && (busy || self.waiting);
+        if self.waiting {
+            self.app.asks.hidden();
+            self.surface.hold(Hold::Low);
+            let style = self.app.theme().dim;
+            return self.surface.frame(&[], 1, |area, buf| {
+                buf.set_string(area.x, area.y, MOVING, style);
+                None
+            });
+        }
         let hold = match self.resized {
             Some(_) => Hold::Low,
             // A frame that nobody has asked for may come before the size is told.
@@ -53,7 +70,6 @@ impl<O: Output> Front<O> {
             None => Hold::Loose,
         };
         self.surface.hold(hold);
-        let (width, height) = (self.surface.size().width, self.surface.size().height);
         let App { transcript, options, .. } = &mut self.app;
         let rows = transcript.take_committed(width, &options.theme, Share::FRAME);
         self.behind = transcript.scrollback.behind();

@@ -216,7 +216,7 @@ enum Blanks {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Overlong {
     Cut,
-    /// Nothing is lost, but nobody knows how many rows it takes.
+    /// Nothing is lost, but nobody knows how many rows it takes: the terminal may be narrower than it has told.
     Wrapped,
 }
 
@@ -234,7 +234,8 @@ pub(super) fn write_rows(out: &mut Vec<u8>, pen: &mut Pen, rows: &[Row], width: 
             // Before the text, not after it: tmux forgets how long a row was only when it erases all of it.
             out.extend_from_slice(b"\x1b[K");
         }
-        let columns = row_text(out, pen, row, width, if goes_on { Blanks::Keep } else { Blanks::Trim });
+        let room = if overlong == Overlong::Wrapped { u16::MAX } else { width };
+        let columns = row_text(out, pen, row, room, if goes_on { Blanks::Keep } else { Blanks::Trim });
         if goes_on && columns + 1 >= width {
             continue;
         }
@@ -356,6 +357,18 @@ mod tests {
         check(&Line::from(vec![Span::raw("a  "), Span::raw("  ")]).into(), 80, Blanks::Trim, ("a", 1));
         check(&Line::from(vec![Span::raw("a  "), Span::raw("b ")]).into(), 80, Blanks::Trim, ("a  b", 4));
         check(&Line::from("a   ").into(), 3, Blanks::Keep, ("a  ", 3));
+    }
+
+    #[test]
+    fn an_overlong_row_is_cut_or_left_to_the_terminal() {
+        let check = |overlong, want: &str| {
+            let mut out = Vec::new();
+            let rows = [Row::from(Line::from("abcdef")), Row::from(Line::from("gh"))];
+            write_rows(&mut out, &mut Pen::new(), &rows, 4, 0, overlong);
+            assert_eq!(String::from_utf8(out).unwrap(), want);
+        };
+        check(Overlong::Cut, "abcd\r\ngh\r\n");
+        check(Overlong::Wrapped, "\x1b[?7habcdef\r\ngh\r\n\x1b[?7l");
     }
 
     #[test]

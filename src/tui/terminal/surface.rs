@@ -1,6 +1,5 @@
 //! The inline surface: history goes into the terminal's own scrollback, and below it lives a region that is drawn
-//! again and again. An overlay (the alternate screen) covers both for pagers, dialogs and lists that would push rows out,
-//! and while a window of tmux is dragged.
+//! again and again. An overlay (the alternate screen) covers both for pagers, dialogs and lists that would push rows out.
 //!
 //! As soon as the terminal has said where the cursor is, the region takes all rows from the end of the history to the
 //! bottom of the screen: history then comes in over its blank rows, and the composer keeps its place. It is also what
@@ -127,7 +126,7 @@ impl<O: Output> Surface<O> {
         }
     }
 
-    /// Columns and rows of the screen, as of the last frame or `resize`.
+    /// Columns and rows of the screen, as of the last `measure` or `resize`.
     pub fn size(&self) -> Size {
         self.size
     }
@@ -139,6 +138,15 @@ impl<O: Output> Surface<O> {
 
     pub fn traits(&self) -> Traits {
         self.traits
+    }
+
+    /// Columns and rows that the terminal has at this moment. Asked once for a frame, before its rows are made: they are
+    /// written for the size that they were made for, whatever it is by then.
+    pub fn measure(&mut self) -> Size {
+        if let Some(size) = self.out.size() {
+            self.size = size;
+        }
+        self.size
     }
 
     /// Takes a new size in. The next frame finds the live region and draws it again.
@@ -178,9 +186,6 @@ impl<O: Output> Surface<O> {
         if self.overlay.is_some() {
             self.queued.extend_from_slice(rows);
             return Ok(());
-        }
-        if let Some(size) = self.out.size() {
-            self.size = size;
         }
         let rows_in = self.queued.len() + rows.len();
         let area = Rect::new(0, 0, self.size.width, self.room(rows_in, height.clamp(1, self.size.height)));
@@ -281,9 +286,6 @@ impl<O: Output> Surface<O> {
         height: u16,
         f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>,
     ) -> io::Result<()> {
-        if let Some(size) = self.out.size() {
-            self.size = size;
-        }
         let mut live = Buffer::empty(Rect::new(0, 0, self.size.width, height.clamp(1, self.size.height)));
         let cursor = f(live.area, &mut live);
         let bytes = self.plain.frame(rows, &live, cursor);
@@ -335,9 +337,7 @@ impl<O: Output> Surface<O> {
             let end = self.plain.release();
             return if end.is_empty() { Ok(()) } else { self.out.write_all(end) };
         }
-        if let Some(size) = self.out.size() {
-            self.size = size;
-        }
+        self.measure();
         let mut bytes = SYNC_BEGIN.to_vec();
         self.leave_region(&mut bytes);
         if !self.queued.is_empty() {
@@ -364,8 +364,8 @@ fn clamped(count: usize) -> u16 {
 mod tests {
     use super::*;
 
-    /// What is written, and a size that the terminal has.
-    struct Written(Vec<u8>);
+    /// What is written, and the columns that the terminal has.
+    struct Written(Vec<u8>, u16);
 
     impl Output for Written {
         fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -374,13 +374,13 @@ mod tests {
         }
 
         fn size(&self) -> Option<Size> {
-            Some(Size::new(80, 24))
+            Some(Size::new(self.1, 24))
         }
     }
 
     #[test]
     fn what_the_terminal_may_have_cut_is_drawn_whole() {
-        let mut surface = Surface::open(Written(Vec::new()), Traits::USUAL, Queries::default());
+        let mut surface = Surface::open(Written(Vec::new(), 80), Traits::USUAL, Queries::default());
         let draws = |surface: &mut Surface<Written>| {
             surface.out.0.clear();
             let draw = |area: Rect, buf: &mut Buffer| {
@@ -398,9 +398,20 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_written_for_the_size_that_they_were_made_for() {
+        let mut surface = Surface::open(Written(Vec::new(), 80), Traits::USUAL, Queries::default());
+        let row = "a row ".repeat(usize::from(surface.measure().width) / 6);
+        // The window is dragged before the rows are on their way.
+        surface.out.1 = 30;
+        surface.frame(&[ratatui::text::Line::from(row.trim_end()).into()], 1, |_, _| None).unwrap();
+        assert!(String::from_utf8_lossy(&surface.out.0).contains(row.trim_end()));
+        assert_eq!((surface.size().width, surface.measure().width), (80, 30));
+    }
+
+    #[test]
     fn an_answer_from_before_the_region_moved_says_nothing_of_where_it_is() {
         let queries = Queries::default();
-        let mut surface = Surface::open(Written(Vec::new()), Traits::USUAL, queries.clone());
+        let mut surface = Surface::open(Written(Vec::new(), 80), Traits::USUAL, queries.clone());
         let frame = |surface: &mut Surface<Written>, rows: &[Row]| {
             surface.frame(rows, 4, |_, _| Some(Position::new(0, 1))).unwrap();
             surface.top

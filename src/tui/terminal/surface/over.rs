@@ -43,9 +43,6 @@ impl<O: Output> Surface<O> {
     /// # Errors
     /// When the terminal is gone.
     pub fn draw_overlay(&mut self, f: impl FnOnce(Rect, &mut Buffer) -> Option<Position>) -> io::Result<()> {
-        if let Some(size) = self.out.size() {
-            self.size = size;
-        }
         let Some(overlay) = &mut self.overlay else { return Ok(()) };
         match overlay.frame(self.size, f) {
             Some(bytes) => self.out.write_all(&bytes),
