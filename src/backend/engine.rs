@@ -12,6 +12,7 @@ mod lists;
 mod models;
 mod open;
 mod reports;
+mod servers;
 mod settings;
 mod shell;
 mod skills;
@@ -41,7 +42,6 @@ use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op
 use crate::session::{History, Session, recall};
 use crate::stdx::clock::Clocks;
 use crate::stdx::schema::Schema;
-use crate::stdx::text::truncate;
 use crate::stdx::{panics, process};
 use inbox::Inbox;
 use models::Models;
@@ -123,14 +123,14 @@ pub fn start(setup: Setup) -> Handle {
     let (sender, ops) = mpsc::channel(OPS);
     let (outbox, events) = mpsc::channel(EVENTS);
     process::outlive_size_limits();
-    let mailbox = Arc::new(Mailbox::new(outbox));
+    let mailbox = Arc::new(Mailbox::new(outbox).at_home(setup.paths.user_home.clone()));
     let task = tokio::spawn(async move {
         // What it worked on is gone after a panic; nothing of it is used again.
         let ran = AssertUnwindSafe(Box::pin(work(setup, ops, mailbox.clone()))).catch_unwind().await;
         if let Err(panic) = &ran {
             let text = format!(
                 "cocode crashed: {}; the session is saved: `cocode --continue` resumes it",
-                panicked(panic.as_ref())
+                panics::said(panic.as_ref())
             );
             mailbox.emit(Event::Error { text, restore: mailbox.unanswered() }).await;
         }
@@ -141,16 +141,6 @@ pub fn start(setup: Setup) -> Handle {
         }
     });
     Handle { ops: sender, events, task }
-}
-
-/// What a panic said, with its place where the hook has kept it.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
-    // A reason may quote what somebody sent: a screenful of it would push the rest away.
-    const COLUMNS: usize = 400;
-    let kept = panics::take();
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let text = if kept.is_empty() { text.unwrap_or("no reason was given").to_owned() } else { kept.join("; ") };
-    truncate(&text, COLUMNS).into_owned()
 }
 
 async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
@@ -343,7 +333,8 @@ impl Engine {
     }
 
     /// Tells the person who worked in the session what came of it.
-    async fn tell_receipt(&self) {
+    async fn tell_receipt(&mut self) {
+        let usage = self.agent.usage_info();
         let session = &self.agent.conversation.session;
         let prompts = session.prompts().map_or(0, |prompts| prompts.len() as u64);
         if self.setup.presence != Presence::Attended || prompts == 0 {
@@ -352,7 +343,6 @@ impl Engine {
         let (firsts, project) = (session.files().first_versions(), self.setup.project.clone());
         let changed = tokio::task::spawn_blocking(move || changes::of_session(firsts, &project));
         let changed = changed.await.unwrap_or_default();
-        let usage = self.agent.usage_info();
         let Usage { input, output, cache_read, cache_write, .. } = usage.total;
         let ended = Ended {
             session: session.id().to_owned(),
@@ -508,6 +498,7 @@ impl Engine {
             title: session.title().map(str::to_owned),
             mode: self.agent.conversation.mode(),
             model: self.model_info(),
+            tools: self.agent.tools(),
             history,
             older,
             log: session.log().to_path_buf(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::grants::Files;
 use super::models::Models;
 use super::settings::Settings;
-use super::{Begin, Engine, Inbox, Known, Setup, skills};
+use super::{Begin, Engine, Inbox, Known, Setup, servers, skills};
 use crate::agent::{self, Agent, Model, Parts, Presence, prompt::GitStatus};
 use crate::agents;
 use crate::config::paths::{Env, Paths};
@@ -21,7 +21,6 @@ use crate::provider::offline::{Offline, script::Script};
 use crate::sandbox::proxy::{Gateway, PROXIES, Surroundings};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
-use crate::stdx::fs::replace_private;
 use crate::stdx::{git, programs};
 use crate::tools::answer;
 use crate::tools::{Offered, RULES, Toolbox};
@@ -343,7 +342,7 @@ impl Engine {
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
         for text in rules.into_iter().chain(settings) {
-            self.mailbox.emit(Event::Notice { text: self.setup.paths.tilde(&text) }).await;
+            self.mailbox.emit(Event::Notice { text }).await;
         }
         if !self.loaded.broken.is_empty() {
             let files = self.loaded.broken.iter().map(|(_, file)| file.display().to_string());
@@ -351,7 +350,6 @@ impl Engine {
                 "{}: ignored because it does not parse; until it is fixed, anything its rules might have denied asks first",
                 files.collect::<Vec<_>>().join(", ")
             );
-            let text = self.setup.paths.tilde(&text);
             // Where nobody sees it, a broken file of the project has ended the start.
             let event = match self.loaded.project_broken() || self.setup.presence == Presence::Attended {
                 true => Event::Error { text, restore: None },
@@ -456,7 +454,7 @@ impl Engine {
         let found = inbox.attend(self.models.probe()).await;
         self.models.looked(found.clone());
         if let Some(found) = found {
-            let known = known_servers(&self.setup.paths);
+            let known = servers::known(&self.setup.paths);
             let cancel = mailbox.begin();
             let agreed = known.lines().any(|line| line == found.base_url) || {
                 let question = Question::LocalServer { url: found.base_url.clone(), model: found.model.clone() };
@@ -465,7 +463,7 @@ impl Engine {
             };
             mailbox.end();
             if agreed {
-                remember_server(&self.setup.paths, &known, &found.base_url);
+                servers::remember(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
                 self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
                 self.probing = false;
@@ -482,7 +480,7 @@ impl Engine {
     pub(super) fn agree_to_server(&mut self, model: &str) {
         let Some(found) = self.models.found() else { return };
         if found.model == model || found.others.iter().any(|other| other == model) {
-            remember_server(&self.setup.paths, &known_servers(&self.setup.paths), &found.base_url);
+            servers::remember(&self.setup.paths, &servers::known(&self.setup.paths), &found.base_url);
             self.models.use_local(&found);
             self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
         }
@@ -499,24 +497,5 @@ impl Engine {
                 Err(error) => tracing::warn!(%error, "cannot remove old sessions"),
             });
         }
-    }
-}
-
-fn servers_file(paths: &Paths) -> PathBuf {
-    paths.home.join("cocode").join("local-servers")
-}
-
-/// Addresses that the user agreed to, one a line.
-fn known_servers(paths: &Paths) -> String {
-    std::fs::read_to_string(servers_file(paths)).unwrap_or_default()
-}
-
-fn remember_server(paths: &Paths, known: &str, url: &str) {
-    if known.lines().any(|line| line == url) {
-        return;
-    }
-    let file = servers_file(paths);
-    if let Err(error) = replace_private(&file, format!("{known}{url}\n").as_bytes()) {
-        tracing::warn!(%error, "cannot remember the local server");
     }
 }

@@ -6,6 +6,7 @@ pub(super) mod covered;
 pub(super) mod danger;
 pub(super) mod find;
 pub(super) mod git;
+mod listed;
 mod places;
 mod reach;
 pub(super) mod readers;
@@ -14,6 +15,7 @@ mod special;
 
 use super::shell::{Piece, Word};
 pub(super) use git::{Gathered, gathered, left_out};
+pub use listed::{Listed, listed_git_options, listed_options};
 pub(super) use places::{
     Formats, Places, Runs, brings_links, formats, leads_through, names_option, names_options, places, runs_code,
     runs_of_folder, unpacked_in,
@@ -459,22 +461,6 @@ impl Reader {
         Ok(reads)
     }
 
-    fn listed(&self) -> Listed {
-        let short =
-            |letters: &str, valued: bool| letters.chars().map(|c| (format!("-{c}"), valued)).collect::<Vec<_>>();
-        let long = self
-            .long_options()
-            .map(|known| (format!("--{}", known.trim_end_matches(['=', '?', '@'])), known.ends_with(['=', '@'])));
-        let mut all = short(self.flags, false);
-        all.extend(short(self.wide.0, false));
-        all.extend(short(self.valued, true));
-        all.extend(short(self.naming.0, true));
-        all.extend(short(self.pathed, true));
-        all.extend(short(self.attached, false));
-        all.extend(long);
-        (self.name, all)
-    }
-
     fn long_options(&self) -> impl Iterator<Item = &'static str> {
         [self.long, self.wide.1, self.naming.1].into_iter().flat_map(|list| list.split_whitespace())
     }
@@ -498,20 +484,6 @@ impl Reader {
         format!("{option} is not a known harmless option of {}", self.name)
     }
 }
-
-/// Every program of the read-only list with the options that it may be given, and whether the next word is the option's
-/// value: for tests, which try them all.
-pub fn listed_options() -> Vec<Listed> {
-    readers::READERS.iter().map(Reader::listed).collect()
-}
-
-/// As [`listed_options`], for the subcommands of git.
-pub fn listed_git_options() -> Vec<Listed> {
-    git::listed()
-}
-
-/// A name, and options each with whether the next word is its value.
-pub type Listed = (&'static str, Vec<(String, bool)>);
 
 /// Whether the word begins with a dash and is neither that alone nor a number.
 fn dashed(word: &Word) -> bool {

@@ -2,6 +2,7 @@
 
 mod folded;
 mod names;
+mod processes;
 mod programs;
 mod secret;
 
@@ -15,6 +16,7 @@ use self::folded::{folded, folded_path, strip, under};
 use self::names::{
     FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
 };
+use self::processes::{is_of_process, shows_processes};
 pub(super) use self::programs::Named;
 pub use self::secret::WITHHELD;
 pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
@@ -455,40 +457,6 @@ impl Places {
             free_writes: vec!["/home/u/.claude/plans/plan.md".into()],
             approved: Approved::default(),
         }
-    }
-}
-
-/// Whether the path is one of the kernel's links to what a process has open, or where it is.
-fn is_of_process(path: &Path) -> bool {
-    if ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr"].iter().any(|device| path == Path::new(device)) {
-        return true;
-    }
-    let Ok(rest) = path.strip_prefix("/proc") else { return false };
-    let mut parts = rest.components().filter_map(|part| part.as_os_str().to_str());
-    let process = |part: &str| part.ends_with("self") || part.bytes().all(|b| b.is_ascii_digit());
-    parts.next().is_some_and(process) && parts.any(|part| matches!(part, "cwd" | "root" | "exe" | "fd" | "map_files"))
-}
-
-/// What the kernel tells of itself and of a process without its variables, its memory or the files that it has open.
-const TOLD: &str = "status stat statm limits mounts mountinfo mountstats cgroup comm io sched schedstat wchan oom_score maps smaps \
-    smaps_rollup";
-
-/// Whether the path may show what a process was started with, or what it holds.
-fn shows_processes(path: &Path) -> bool {
-    let mut parts = path.components().skip(1).map(folded);
-    if parts.next().is_none_or(|first| first != "proc") {
-        return false;
-    }
-    let parts: Vec<_> = parts.collect();
-    let process = |part: &str| part.ends_with("self") || part.bytes().all(|b| b.is_ascii_digit());
-    // A link is judged by where it leads as well.
-    let linked = |part: &str| matches!(part, "cwd" | "root" | "exe" | "fd" | "ns");
-    match parts.split_first() {
-        Some((first, [])) => !process(first) && *first == "kcore",
-        Some((first, [.., last])) if process(first) => {
-            !TOLD.split_ascii_whitespace().any(|told| told == *last) && !parts.iter().any(|part| linked(part))
-        }
-        _ => false,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Panics are kept until they can be reported: a message on a screen that is being drawn is lost, or spoils it.
 
+use std::any::Any;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::ansi::Shown;
+use super::text::truncate;
 
 /// Most messages that are kept; one fault may repeat without end.
 const MOST: usize = 16;
@@ -40,4 +42,14 @@ pub fn reported<T>(run: impl FnOnce() -> T) -> Option<T> {
 /// Takes the messages, to report them.
 pub fn take() -> Vec<String> {
     std::mem::take(&mut *kept())
+}
+
+/// What a panic said, with its place where the hook has kept it.
+pub fn said(panic: &(dyn Any + Send)) -> String {
+    // A reason may quote what somebody sent: a screenful of it would push the rest away.
+    const COLUMNS: usize = 400;
+    let kept = take();
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let text = if kept.is_empty() { text.unwrap_or("no reason was given").to_owned() } else { kept.join("; ") };
+    truncate(&text, COLUMNS).into_owned()
 }
