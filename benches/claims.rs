@@ -1,6 +1,5 @@
 //! Measures what docs/figures.md claims about speed. `cargo bench --bench claims -- --sample-count 1` only tries it out.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -12,18 +11,22 @@ use cocode::commands::discover::Folders;
 use cocode::commands::usage::Usage as Uses;
 use cocode::compact::{Driver, Step, Surroundings, Window, apply, ledger};
 use cocode::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult, Usage, tokens};
-use cocode::permission::{Access, Behavior, Disk, Mode, Permit, Places, Query, RuleSet, Source, decide};
+use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, Source, decide};
 use cocode::provider::codec::codec;
 use cocode::provider::settings::WireName;
 use cocode::provider::sse;
-use cocode::sandbox::Sandbox;
 use cocode::session::entry::{Boundary, EntryKind};
 use cocode::session::store::Store;
 use cocode::session::{Session, recall};
 use cocode::stdx::process::{Run, Running, Streams};
-use cocode::tools::{self, Dirs, Keep, Toolbox};
+use cocode::tools::Toolbox;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+
+#[path = "../examples/compaction_lab/tool_context.rs"]
+mod tool_context;
+
+use tool_context::tool_context;
 
 fn main() {
     divan::main();
@@ -480,54 +483,13 @@ fn grep(bencher: Bencher<'_, '_>, who: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let toolbox = Toolbox::builtin();
     let tool = toolbox.get("Grep").expect("there is a Grep");
-    let dirs = Arc::new(Dirs { project: root.clone(), added: Vec::new(), cwd: root.clone(), home: None });
-    let settings = tools::Settings {
-        max_lines: 2000,
-        max_bytes: 50 * 1024,
-        max_tokens: 20_000,
-        keep: Keep::HeadTail,
-        bash_timeout_ms: 1_000,
-        bash_max_timeout_ms: 1_000,
-        fetch_private: false,
-        search_url: None,
-        secret_env: Vec::new(),
-        env: BTreeMap::new(),
-        undo: None,
-    };
-    let (live, _) = tokio::sync::mpsc::unbounded_channel();
-    let context = tools::Context {
-        call: "1".into(),
-        permit: Permit::by_hand(),
-        undoing: Default::default(),
-        dirs: dirs.clone(),
-        seen: Arc::default(),
-        plan: None,
-        settings: Arc::new(settings),
-        log: home.path().join("session/transcript.jsonl"),
-        store: Store::new(home.path().join("session")),
-        sandbox: Sandbox::off(),
-        gateway: Default::default(),
-        host: Arc::new(NoSearch),
-        live,
-        cancel: Default::default(),
-    };
+    let store = Store::new(home.path().join("session"));
+    let (dirs, context) = tool_context(&root, home.path().join("session/transcript.jsonl"), store);
     bencher.bench_local(|| {
         let call = tool.call(&serde_json::json!({"pattern": "needle_[0-9]+"}), &dirs).expect("it fits");
         let output = runtime.block_on(call.run(context.clone()));
         assert_eq!(output.outcome, Outcome::Ok);
     });
-}
-
-struct NoSearch;
-
-impl tools::Host for NoSearch {
-    fn ask(&self, _: cocode::protocol::Question) -> tools::AskFuture<'_> {
-        Box::pin(async { None })
-    }
-
-    fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> tools::SearchFuture<'a> {
-        Box::pin(async { Err("none".to_owned()) })
-    }
 }
 
 /// Writes a checkout in which every fiftieth file has what is looked for.

@@ -17,6 +17,7 @@ mod script;
 mod shapes;
 mod sim;
 mod survive;
+mod tool_context;
 mod wires;
 mod writers;
 

@@ -111,7 +111,7 @@ pub(crate) fn filler(tokens: u64, seed: usize) -> String {
 
 impl Script {
     /// # Errors
-    /// The file cannot be read, or is no script; the text says which.
+    /// The file cannot be read, or is not a script; the text says which.
     pub(crate) fn load(path: &Path) -> Result<Script, String> {
         let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let text = std::fs::read_to_string(path).map_err(|error| problem(&error))?;

@@ -69,7 +69,7 @@ pub(crate) struct Stats {
     /// Tokens whose cached prefix was lost.
     pub(crate) invalidated: u64,
     pub(crate) dollars: f64,
-    /// The part of the dollars that went into filling the cache anew after results were cleared.
+    /// The part of the dollars that went into filling the cache again after results were cleared.
     pub(crate) refilled: f64,
     /// Dollars for reading what was cleared, had it stayed until the next boundary.
     pub(crate) unread: f64,

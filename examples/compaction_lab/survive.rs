@@ -180,7 +180,7 @@ pub(crate) fn play(home: &Path, Case { script, tier, window, writer, density }: 
 }
 
 impl Play<'_> {
-    /// What comes next in the session. A reply comes of a request.
+    /// What comes next in the session. A reply comes from a request.
     fn step(&mut self, scene: &Scene, pad: u64) {
         self.calls += u64::from(!scene.tool.is_empty());
         self.files.extend(scene.file(self.calls, pad));
@@ -301,7 +301,7 @@ impl Play<'_> {
         let context = self.desk.session.context();
         let sent: Vec<String> = context.messages().iter().map(|message| read(message)).collect();
         let recall = Recall::new(&self.desk);
-        let stands = |words: &[String]| sent.iter().any(|text| together(text, words).is_some());
+        let told = |words: &[String]| sent.iter().any(|text| together(text, words).is_some());
         let Weighed { same, fresh, .. } = self.cache.weighed(&self.desk);
         let loads = || context.shown().rev();
         let all: Load = loads().map(|shown| shown.load).sum();
@@ -320,7 +320,7 @@ impl Play<'_> {
         };
         for fact in &self.script.facts {
             let name = format!("{}: {}", fact.kind, fact.telling.join(" + "));
-            let alive = stands(&fact.telling);
+            let alive = told(&fact.telling);
             match fact.by {
                 By::User => left.alive_user += usize::from(alive),
                 By::Found => left.alive_found += usize::from(alive),

@@ -58,8 +58,8 @@ impl Writer {
         }
     }
 
-    /// The notes brought up to date for the nth time with what came after `from`: what stands in them is edited, not written
-    /// anew.
+    /// The notes brought up to date for the nth time with what came after `from`: what is in them is edited, not written
+    /// again.
     pub(crate) fn notes(self, script: &Script, desk: &Desk, (old, from): (&str, Seq), nth: u64) -> String {
         match self {
             Writer::Honest => {
@@ -86,10 +86,10 @@ fn facts(script: &Script, desk: &Desk, (from, (first, again)): (Seq, (u64, u64))
     }
     let mut list = String::new();
     for fact in &script.facts {
-        let stands = |texts: &[String]| texts.iter().any(|text| together(text, &fact.telling).is_some());
+        let told = |texts: &[String]| texts.iter().any(|text| together(text, &fact.telling).is_some());
         // What the user says is told more often than what a tool printed.
         let said_by = if fact.by == By::User { first + 10 } else { first.saturating_sub(10) };
-        let percent = match (stands(&summed), stands(&said)) {
+        let percent = match (told(&summed), told(&said)) {
             (true, _) => again,
             (false, true) => said_by,
             (false, false) => 0,

@@ -1,6 +1,6 @@
 //! Measures what the terminal agent costs: start, idle, keys, streams, tool rounds and headless runs, each against a
 //! scripted model on loopback and in a pseudo-terminal of 120x40 whose emulator answers as a real terminal does. Beside
-//! each figure stands its floor: what a program costs that only prints what it gets, measured in the same run.
+//! each figure is its floor: what a program costs that only prints what it gets, measured in the same run.
 //!
 //! `cargo run --release --example measure -- [--binary PATH] [--smoke] [--json] [--long] [--floods]`. `--smoke` takes few
 //! samples, to see that the measuring works. `--long` and `--floods` measure what they are called after, and nothing else.

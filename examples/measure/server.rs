@@ -1,4 +1,4 @@
-//! A scripted model on loopback that speaks the Anthropic wire. The prompt says what it shall answer:
+//! A scripted model on loopback that speaks the Anthropic wire. The prompt says what to answer:
 //! `BENCH:<kind>:<count>:<tag>` with the kinds `plain`, `deltas`, `slow` (100 deltas a second), `word` (of so many bytes),
 //! `items` (of a list), `tools` and `grep`. Every turn ends with the word `DONE<tag>`, which the prompt itself does not
 //! contain.
