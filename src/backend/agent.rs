@@ -318,8 +318,14 @@ impl Agent {
         Ok(())
     }
 
+    /// Names of the tools that the model has.
+    pub fn tools(&self) -> Vec<String> {
+        self.tool_specs.iter().map(|spec| spec.name.clone()).collect()
+    }
+
     /// Where the window is, and what the session cost.
-    pub fn usage_info(&self) -> UsageInfo {
+    pub fn usage_info(&mut self) -> UsageInfo {
+        self.compaction.weigh_overhead(&self.system, &self.tool_specs);
         let session = &self.conversation.session;
         let used = self.compaction.driver.used(session.context());
         let (left, fullness) = self.compaction.fullness(used);

@@ -278,6 +278,8 @@ pub struct SessionInfo {
     pub title: Option<String>,
     pub mode: Mode,
     pub model: ModelInfo,
+    /// Names of the tools that the model has.
+    pub tools: Vec<String>,
     /// What to show of a resumed session, oldest first: the last turns.
     pub history: Vec<HistoryItem>,
     /// Messages before `history` that are shown on demand.

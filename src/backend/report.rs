@@ -394,10 +394,10 @@ fn hooks(rows: &[hooks::Row]) -> String {
 }
 
 fn status(status: &Status) -> String {
-    let trust = match (status.trusted, status.withheld) {
-        (_, 0) => "no settings withheld".to_owned(),
-        (false, _) => "not trusted: only its deny and ask rules count".to_owned(),
-        (true, count) => format!("trusted, except for {count} new settings"),
+    let trust = match status.withheld {
+        0 => "no settings withheld".to_owned(),
+        1 => "1 setting not trusted: only deny and ask rules count".to_owned(),
+        count => format!("{count} settings not trusted: only deny and ask rules count"),
     };
     let rows = [
         ("cocode", status.version.clone()),

@@ -18,7 +18,7 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
         "subtype": "init",
         "cwd": session.map(|session| &session.cwd),
         "session_id": session.map(|session| &session.id),
-        "tools": crate::tools::Toolbox::builtin().specs().iter().map(|spec| spec.name.clone()).collect::<Vec<_>>(),
+        "tools": session.map_or(&[][..], |session| &session.tools),
         "mcp_servers": [],
         "model": session.map(|session| &session.model.model),
         "permissionMode": session.map(|session| session.mode),

@@ -192,8 +192,8 @@ pub fn mode(mode: Mode, theme: &Theme) -> (&'static str, Style) {
 fn bar(left: u8, fullness: Fullness, theme: &Theme) -> Vec<Span<'static>> {
     let (style, words) = match fullness {
         Fullness::Fine => (theme.dim, format!(" {left}% free")),
-        Fullness::Warning => (theme.warning, format!(" {left}% left")),
-        Fullness::Error => (theme.error, format!(" {left}% left")),
+        Fullness::Warning => (theme.warning, format!(" {left}% free")),
+        Fullness::Error => (theme.error, format!(" {left}% free")),
         Fullness::Blocking => (theme.error, " full".to_owned()),
     };
     let full = (usize::from(left) * BAR).div_ceil(100).min(BAR);
@@ -262,8 +262,8 @@ mod tests {
         check(20, "plan");
         check(4, "plan");
         for (left, fullness, width, want) in [
-            (9, Fullness::Warning, 50, "plan · claude-sonnet-4-5 · context █░░░░ 9% left"),
-            (1, Fullness::Error, 40, "plan · context █░░░░ 1% left"),
+            (9, Fullness::Warning, 50, "plan · claude-sonnet-4-5 · context █░░░░ 9% free"),
+            (1, Fullness::Error, 40, "plan · context █░░░░ 1% free"),
             (0, Fullness::Blocking, 20, "context ░░░░░ full"),
         ] {
             let mut full = status.clone();

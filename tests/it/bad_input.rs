@@ -32,7 +32,17 @@ fn asked(replies: &[Reply], settings: &[(&str, &str)]) -> Done {
 #[test]
 fn keys_and_servers() {
     let no_key = Program::new().run(&["-p", "hello", "--model", "anthropic/sonnet"]);
-    check(&no_key, 1, &["no key for provider anthropic", "ANTHROPIC_API_KEY", "credentials.toml"]);
+    check(
+        &no_key,
+        1,
+        &["no key for provider anthropic", "ANTHROPIC_API_KEY", "into ~/.config/cocode/credentials.toml"],
+    );
+    let endpoint = asked(&[], &[("ANTHROPIC_BASE_URL", "http://127.0.0.1:9/v1/messages")]);
+    check(
+        &endpoint,
+        1,
+        &["`providers.anthropic.base_url` ends in `/messages`, which cocode adds itself: leave it out"],
+    );
     let refused = |status, kind: &str, text: &str| {
         let body = format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{text}"}}}}"#);
         asked(&[Reply::raw(status, "application/json", &body)], &[])

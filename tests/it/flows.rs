@@ -178,3 +178,31 @@ fn a_status_line_of_the_project_runs_once_it_is_trusted() {
         assert_eq!(told.exists(), runs);
     }
 }
+
+#[test]
+fn a_commit_shows_what_came_of_it_and_not_how() {
+    let program = Program::new().file("notes.md", "one\n");
+    let git = |args: &[&str]| {
+        let done = std::process::Command::new("git").current_dir(program.project()).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["init", "-q", "-b", "trunk"]);
+    git(&["config", "user.name", "Ada"]);
+    git(&["config", "user.email", "ada@example.org"]);
+    git(&["add", "."]);
+    git(&["commit", "-q", "-m", "Begin"]);
+    std::fs::write(program.project().join("notes.md"), "one\ntwo\n").unwrap();
+    git(&["add", "."]);
+    let mut screen = launch(&program, (80, 30), &["--offline"]);
+    screen.wait_text(READY);
+    screen.send("/commit\r");
+    screen.wait_text("1 file changed, 1 insertion(+)");
+    screen.wait_text(READY);
+    let text = screen.text();
+    let (_, shown) = text.split_once("> /commit\n").expect("the prompt shows");
+    let rows: Vec<&str> = shown.lines().take_while(|row| !row.starts_with('─')).filter(|row| !row.is_empty()).collect();
+    let committed =
+        |row: &&&str| row.starts_with("● Committed ") && row.ends_with("\"Update notes.md\"  1 file, +1 −0");
+    assert_eq!(rows.iter().filter(committed).count(), 1, "{text}");
+    assert!(rows.len() <= 12 && !shown.contains("git status") && !shown.contains("git diff"), "{text}");
+}

@@ -73,6 +73,9 @@ fn only_an_accepted_answer_counts() {
         assert_eq!((done.code, &result["subtype"], &result["is_error"]), (Some(code), &json!(want), &json!(code != 0)));
         assert_eq!(result.get("structured_output").map(Value::to_string).unwrap_or_default(), out.trim_end());
         assert_eq!(done.err.contains("gave no answer that fits the schema"), code != 0, "{}", done.err);
+        let init = run(yaml, &["--json-schema", SCHEMA, "--output-format", "stream-json"]).lines().remove(0);
+        let tools = init["tools"].as_array().unwrap();
+        assert!(["Read", "StructuredOutput"].iter().all(|tool| tools.contains(&json!(tool))), "{tools:?}");
     };
     let seven = "{\"n\":7}\n";
     check(good, 0, seven);

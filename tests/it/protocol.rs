@@ -158,6 +158,7 @@ fn events() {
         title: None,
         mode: Mode::Default,
         model: model.clone(),
+        tools: vec!["Read".into()],
         history: vec![
             HistoryItem::Note { text: "before".into() },
             HistoryItem::Compacted { receipt: Receipt::default(), summary: "s".into() },
@@ -221,6 +222,7 @@ fn events() {
             model: "p/m".into(),
             tokens: Some(9),
             used: 2,
+            left: 98,
             messages: 1,
             marks: report::Marks { available: 8, warning: 5, target: 6, blocking: 7, max_messages: None },
             auto: true,

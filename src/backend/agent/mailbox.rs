@@ -16,6 +16,7 @@ use crate::message::typed;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, BETWEEN, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
+use crate::stdx::text;
 use crate::thinking::{Level, Override};
 
 /// A prompt on its way to the agent.
@@ -67,6 +68,8 @@ impl Prompt {
 #[derive(Clone)]
 pub struct Mailbox {
     events: mpsc::Sender<Event>,
+    /// The user's home folder, `~` in what people read.
+    home: Option<PathBuf>,
     state: Arc<Mutex<State>>,
     changed: Arc<Notify>,
 }
@@ -94,7 +97,12 @@ struct State {
 
 impl Mailbox {
     pub fn new(events: mpsc::Sender<Event>) -> Mailbox {
-        Mailbox { events, state: Arc::default(), changed: Arc::default() }
+        Mailbox { events, home: None, state: Arc::default(), changed: Arc::default() }
+    }
+
+    /// With the home folder of the user who reads what it tells.
+    pub fn at_home(self, home: Option<PathBuf>) -> Mailbox {
+        Mailbox { home, ..self }
     }
 
     /// A mailbox that nobody opens: events go nowhere, questions are not answered.
@@ -109,6 +117,12 @@ impl Mailbox {
 
     /// Tells the front ends; waits while they are behind. A front end that is gone is not an error.
     pub async fn emit(&self, event: Event) {
+        let tilde = |text: &str| text::tilde(text, self.home.as_deref());
+        let event = match event {
+            Event::Error { text, restore } => Event::Error { text: tilde(&text), restore },
+            Event::Notice { text } => Event::Notice { text: tilde(&text) },
+            event => event,
+        };
         let _ = self.events.send(event).await;
     }
 

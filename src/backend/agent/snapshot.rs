@@ -64,11 +64,6 @@ impl Snapshot {
         Agents { agents: self.definitions.rows(), problems: problems.collect() }
     }
 
-    /// The user agreed to something that the folder brings along.
-    pub fn trusted(&self) -> bool {
-        !self.policy.trust.is_empty()
-    }
-
     /// The rules that hold by now.
     pub fn rules(&self) -> RuleSet {
         let mut rules = self.policy.rules.clone();

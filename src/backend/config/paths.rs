@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::stdx::fs::private_dir;
-use crate::stdx::programs;
+use crate::stdx::{programs, text};
 
 /// Variables and base folders of this process. Everything below `main` gets them from here.
 #[derive(Debug, Clone, Default)]
@@ -92,22 +92,7 @@ pub enum PathError {
 impl Paths {
     /// A text for people: paths in the user's home begin with `~`.
     pub fn tilde(&self, text: &str) -> String {
-        let home = self.user_home.as_ref().and_then(|home| home.to_str()).map(|home| home.trim_end_matches('/'));
-        let Some(home) = home.filter(|home| !home.is_empty()) else { return text.to_owned() };
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find(home) {
-            let (before, after) = (&rest[..at], &rest[at + home.len()..]);
-            // A whole path: nothing of a name before it, and its end or a part of it behind.
-            let inside = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
-            let begins = !before.chars().next_back().or(out.chars().next_back()).is_some_and(inside);
-            let ends = after.chars().next().is_none_or(|c| c == '/' || !inside(c));
-            out.push_str(before);
-            out.push_str(if begins && ends { "~" } else { home });
-            rest = after;
-        }
-        out.push_str(rest);
-        out
+        text::tilde(text, self.user_home.as_deref())
     }
 
     /// Derives the folders; touches no file.

@@ -23,7 +23,7 @@ use crate::{config, session};
 
 impl Engine {
     pub(super) async fn tell(&self, text: impl Into<String>) {
-        self.mailbox.emit(Event::Notice { text: self.setup.paths.tilde(&text.into()) }).await;
+        self.mailbox.emit(Event::Notice { text: text.into() }).await;
     }
 
     pub(super) async fn show(&self, report: Report) {
@@ -31,7 +31,7 @@ impl Engine {
     }
 
     pub(super) async fn fail(&self, text: impl ToString) {
-        self.mailbox.emit(Event::Error { text: self.setup.paths.tilde(&text.to_string()), restore: None }).await;
+        self.mailbox.emit(Event::Error { text: text.to_string(), restore: None }).await;
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {

@@ -163,7 +163,6 @@ impl<'a> Look<'a> {
             window: model.spec.window,
             mode: session.facts().mode.unwrap_or_default(),
             folder: self.shown(&self.setup.project),
-            trusted: self.agent.trusted(),
             withheld: self.loaded.withheld.len() as u64,
             session: session.id().to_owned(),
             title: session.title().map(str::to_owned),

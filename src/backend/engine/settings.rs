@@ -17,6 +17,7 @@ use crate::permission::{Mode, Places, RuleSet};
 use crate::protocol::report::{Holds, Report, SettingChanged};
 use crate::protocol::{Event, Listed, SettingList, SettingPlace, SettingRow};
 use crate::provider::catalog::ModelSpec;
+use crate::provider::http::endpoint;
 
 /// What a configuration says, in the slices in which the parts of the system take it.
 pub(super) struct Settings {
@@ -44,7 +45,12 @@ impl Settings {
         spec: &ModelSpec,
     ) -> Settings {
         let config = &loaded.config;
-        let (rules, problems) = super::open::rules(loaded);
+        let (rules, mut problems) = super::open::rules(loaded);
+        for (name, provider) in &loaded.config.providers {
+            problems.extend(endpoint(&provider.base_url).map(|endpoint| {
+                format!("`providers.{name}.base_url` ends in `{endpoint}`, which cocode adds itself: leave it out")
+            }));
+        }
         Settings {
             rules,
             problems,
@@ -90,7 +96,12 @@ fn holds(key: &str) -> Holds {
         ("log" | "sessions", _)
         | (
             _,
-            "model" | "sandbox.enabled" | "probe_local" | "permissions.default_mode" | "permissions.disable_bypass",
+            "model"
+            | "tui.screen_reader"
+            | "sandbox.enabled"
+            | "probe_local"
+            | "permissions.default_mode"
+            | "permissions.disable_bypass",
         ) => Holds::NextStart,
         ("memory", _) => Holds::NextSession,
         _ => Holds::Now,

@@ -72,6 +72,8 @@ pub struct Window {
     pub tokens: Option<u64>,
     /// Tokens of the next request.
     pub used: u64,
+    /// Percent that are free before automatic compaction, or before the end when it is off: what the status line shows.
+    pub left: u8,
     pub messages: u64,
     pub marks: Marks,
     /// Automatic compaction is on.
@@ -196,8 +198,6 @@ pub struct Status {
     pub window: u64,
     pub mode: Mode,
     pub folder: PathBuf,
-    /// The user agreed to something that the folder brings along.
-    pub trusted: bool,
     /// Settings of the folder that are not used.
     pub withheld: u64,
     pub session: String,

@@ -38,8 +38,9 @@ impl Window {
     pub(super) fn draw(&self) -> String {
         let mut text = match self.tokens {
             Some(window) => {
-                let percent = percent(self.used, window);
-                format!("`{}`: {} of {} tokens ({percent}%)", self.model, short(self.used), short(window))
+                let (used, whole) = (short(self.used), short(window));
+                let before = if self.auto { " before compaction" } else { "" };
+                format!("`{}`: {used} of {whole} tokens, {}% free{before}", self.model, self.left)
             }
             None => format!("`{}`: {} tokens; its window size is unknown", self.model, short(self.used)),
         };
@@ -205,6 +206,7 @@ mod tests {
             model: "a/b".into(),
             tokens,
             used,
+            left: 64,
             messages: 12,
             marks: marks(tokens),
             auto: true,
@@ -224,7 +226,7 @@ mod tests {
     #[test]
     fn a_window_with_its_marks() {
         insta::assert_snapshot!(window(Some(200_000), 60_000).draw(), @r#"
-        `a/b`: 60k of 200k tokens (30%)
+        `a/b`: 60k of 200k tokens, 64% free before compaction
 
         ```
         ███████████░░░░░░░░░░░░░░░w░░░cf░░░░
@@ -258,10 +260,10 @@ mod tests {
         let compactions = vec![done(1, Trigger::Manual, "full", true), done(9, Trigger::Auto, "session_memory", false)];
         let duplicate = |path: &str, times, tokens| Duplicate { path: path.into(), times, tokens };
         let duplicates = vec![duplicate("a.rs", 2, 400), duplicate("src/b.rs", 4, 9_000)];
-        let full = Window { compactions, auto: false, ..window(Some(8_192), 9_000) };
+        let full = Window { left: 0, compactions, auto: false, ..window(Some(8_192), 9_000) };
         let unknown = Window { duplicates, ..window(None, 60_000) };
         insta::assert_snapshot!(format!("{}\n=====\n{}", full.draw(), unknown.draw()), @r#"
-        `a/b`: 9.0k of 8.2k tokens (109%)
+        `a/b`: 9.0k of 8.2k tokens, 0% free
 
         ```
         █████████████w██████f███████████████

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, stream};
 use url::Url;
 
+pub use self::address::endpoint;
 use self::address::{address, shown};
 use super::bounds::bounded;
 use super::catalog::Catalog;
@@ -510,6 +511,10 @@ mod tests {
         check("https://api.anthropic.com", "/v1", messages, Some("https://api.anthropic.com/v1/messages"));
         check("https://gw.example/anthropic/", "/v1", messages, Some("https://gw.example/anthropic/v1/messages"));
         check("https://gw.example/v1", "/v1", messages, Some("https://gw.example/v1/messages"));
+        check("https://gw.example/v1/messages", "/v1", messages, Some("https://gw.example/v1/messages"));
+        check("https://gw.example/x/messages/", "/v1", messages, Some("https://gw.example/x/v1/messages"));
+        check("https://gw.example/v1/messages", "/v1", chat, Some("https://gw.example/v1/chat/completions"));
+        check("https://gw.example/v1/chat/completions", "/v1", chat, Some("https://gw.example/v1/chat/completions"));
         check("https://api.openai.com/v1", "/v1", responses, Some("https://api.openai.com/v1/responses"));
         check("http://localhost:8080", "/v1", chat, Some("http://localhost:8080/v1/chat/completions"));
         check("https://x.example/api/openai", "/v1", chat, Some("https://x.example/api/openai/chat/completions"));

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 use std::time::Duration;
 
 use textwrap::WordSeparator;
@@ -204,6 +205,26 @@ pub fn duration(time: Duration) -> String {
         seconds @ 60..3600 => format!("{} m {} s", seconds / 60, seconds % 60),
         seconds => format!("{} h {} m", seconds / 3600, seconds / 60 % 60),
     }
+}
+
+/// A text for people: paths in the user's home begin with `~`.
+pub fn tilde(text: &str, home: Option<&Path>) -> String {
+    let home = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/'));
+    let Some(home) = home.filter(|home| !home.is_empty()) else { return text.to_owned() };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(home) {
+        let (before, after) = (&rest[..at], &rest[at + home.len()..]);
+        // A whole path: nothing of a name before it, and its end or a part of it behind.
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+        let begins = !before.chars().next_back().or(out.chars().next_back()).is_some_and(inside);
+        let ends = after.chars().next().is_none_or(|c| c == '/' || !inside(c));
+        out.push_str(before);
+        out.push_str(if begins && ends { "~" } else { home });
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]

@@ -134,6 +134,7 @@ fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
         title: None,
         mode: Mode::Default,
         model,
+        tools: Vec::new(),
         history,
         older,
         log,

@@ -60,11 +60,12 @@ impl Snapshot {
     /// What fills the window.
     pub fn window(&self, session: &Session) -> Window {
         let context = session.context();
-        let shares = Shares::of(context);
+        let (shares, used) = (Shares::of(context), self.used(session));
         Window {
             model: self.model.name(),
             tokens: self.driver.window().tokens,
-            used: self.used(session),
+            used,
+            left: self.driver.marks().percent_left(used),
             messages: context.len() as u64,
             marks: self.driver.marks().marks(),
             auto: self.auto,

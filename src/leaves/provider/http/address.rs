@@ -8,7 +8,8 @@ use super::clip;
 /// version themselves, keeps it. None: not an http address.
 pub(super) fn address(base: &str, version: &str, path: &str, query: &str) -> Option<Url> {
     let mut url = Url::parse(base.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-    let own = url.path().trim_end_matches('/').to_string();
+    let own = url.path().trim_end_matches('/');
+    let own = own.strip_suffix(endpoint(own).unwrap_or_default()).unwrap_or(own).to_string();
     let last = own.rsplit('/').next().unwrap_or_default();
     let versioned = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     // By custom the base of the OpenAI wires includes the version, and may be any path; lists of other wires have a query.
@@ -20,6 +21,13 @@ pub(super) fn address(base: &str, version: &str, path: &str, query: &str) -> Opt
         url.set_query(Some(query));
     }
     Some(url)
+}
+
+/// The endpoint of a wire that a base URL ends with, as people copy it from examples: requests leave it out, since they
+/// add their own.
+pub fn endpoint(base: &str) -> Option<&'static str> {
+    let base = base.trim().trim_end_matches('/');
+    ["/messages", "/chat/completions", "/responses"].into_iter().find(|endpoint| base.ends_with(endpoint))
 }
 
 /// An address without what may be secret in it.
