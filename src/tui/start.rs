@@ -77,7 +77,9 @@ pub fn start(start: Start) -> io::Result<u8> {
         }
         let queries = Queries::default();
         let env = setup.env.clone();
-        let surface = Surface::open(output, Traits::detect(|name| env.get(name).map(str::to_owned)), queries.clone());
+        let traits = Traits::detect(|name| env.get(name).map(str::to_owned));
+        let traits = if setup.loaded.config.tui.screen_reader { traits.plain() } else { traits };
+        let surface = Surface::open(output, traits, queries.clone());
         let (sender, inputs) = unbounded_channel();
         let keyboard = Keyboard::start(input.into(), queries, sender.clone())?;
         let watch = signals(move || measure.as_ref().and_then(Output::size), sender)?;

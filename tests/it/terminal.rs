@@ -157,7 +157,7 @@ fn the_window_and_its_compaction_are_shown() {
         screen.wait_text(READY);
         screen.send("second\r");
         screen.wait_text("Two.");
-        screen.wait_text("% left");
+        screen.wait_text("10% free");
         screen.wait_text(READY);
         screen.send("/context\r");
         screen.wait_text("full at");
@@ -165,7 +165,7 @@ fn the_window_and_its_compaction_are_shown() {
         screen.send("/compact\r");
         screen.wait_text("Summarizing…");
         screen.wait_text("/compact undo");
-        screen.wait_for("room again", |screen| !screen.contains("% left"));
+        screen.wait_for("room again", |screen| !screen.contains("10% free"));
         screen.wait_text(READY);
         let rows = screen.scrollback_text();
         assert_eq!(rows.matches("Compacted ").count(), 1, "{rows}");
@@ -537,4 +537,21 @@ fn no_late_answer_reaches_the_next_reader() {
         screen.wait_for("one character", |text| text.contains("got 1\n") || text.ends_with("got 1"));
         screen.wait_exit();
     }
+}
+
+#[test]
+fn a_screen_reader_gets_lines_and_no_control_sequences() {
+    let script = "- reply: [text: Looking., tool: {name: Write, input: {file_path: new.txt, content: one}}]\n- reply: [text: Written.]\n";
+    let program = Program::new().env("COCODE_TUI__SCREEN_READER", "true");
+    let mut screen = scripted(&program, (80, 24), script);
+    screen.send("go\r");
+    screen.wait_text("1. Yes");
+    screen.send("1");
+    screen.wait_text("Written.");
+    screen.send("\x04");
+    screen.wait_exit();
+    let text = screen.text();
+    assert!(!screen.state().raw.contains(&0x1b), "{text}");
+    let rows = ["> go", "Looking.", "wants to", "1. Yes", "Written."].map(|row| text.find(row));
+    assert!(rows.is_sorted() && rows[0].is_some(), "{text}");
 }

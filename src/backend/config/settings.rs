@@ -99,7 +99,7 @@ impl Config {
 impl Config {
     /// What front ends look like and listen to.
     pub fn interface(&self) -> Interface {
-        let Tui { theme, notifications, highlight, reduced_motion, editor_mode } = self.tui.clone();
+        let Tui { theme, notifications, highlight, reduced_motion, editor_mode, screen_reader: _ } = self.tui.clone();
         let vim = editor_mode == EditorMode::Vim;
         let (keys, status_line) = (self.keys.clone(), self.status_line.clone());
         Interface { theme, notifications, highlight, reduced_motion, vim, keys, status_line }
@@ -336,6 +336,8 @@ pub struct Tui {
     pub notifications: bool,
     pub highlight: bool,
     pub reduced_motion: bool,
+    /// Only at the start: a terminal is written in one way.
+    pub screen_reader: bool,
     pub editor_mode: EditorMode,
 }
 

@@ -64,6 +64,11 @@ impl Traits {
         Traits { plain, regions, reflows: !cuts, tmux, progress: progress && !plain, status: false, alert }
     }
 
+    /// The same, written without control sequences.
+    pub fn plain(self) -> Traits {
+        Traits { plain: true, progress: false, ..self }
+    }
+
     /// Takes in what the terminal says of itself (XTVERSION), which holds also where the environment does not
     /// travel, as over SSH.
     pub(super) fn learn(&mut self, version: &str) {
