@@ -310,7 +310,11 @@ impl Vim {
                 // `~` continues.
                 let goes_on = operator == Operator::Toggle && of == Target::Motion(Motion::Right);
                 if !goes_on {
-                    editor.go(if here { at } else { start });
+                    editor.go(match of {
+                        Target::Lines => first_word(editor.text(), start).min(at),
+                        _ if here => at,
+                        _ => start,
+                    });
                 }
             }
         }

@@ -39,6 +39,12 @@ pub(super) enum Motion {
     /// The first character of the line that is not a blank.
     FirstWord,
     LineEnd,
+    /// The first character that is not a blank, so many lines below or above: `+`, `-`; `_` counts the own line.
+    FirstBelow,
+    FirstAbove,
+    FirstHere,
+    /// The column with the number of the count.
+    Column,
     /// The line with the number of the count: `gg` the first, `G` the last without one.
     Top,
     Bottom,
@@ -68,6 +74,7 @@ impl Motion {
     pub(super) fn reach(self) -> Reach {
         match self {
             Motion::Up | Motion::Down | Motion::Top | Motion::Bottom => Reach::Lines,
+            Motion::FirstBelow | Motion::FirstAbove | Motion::FirstHere => Reach::Lines,
             Motion::End { .. } | Motion::EndBack { .. } | Motion::LineEnd | Motion::Bracket => Reach::Inclusive,
             Motion::Find(find) if !find.back => Reach::Inclusive,
             _ => Reach::Exclusive,
@@ -111,6 +118,14 @@ pub(super) fn target(
             let start = if times > 1 { lines_down(text, at, times - 1)? } else { line.start };
             let line = line_at(text, start);
             Some(if line.is_empty() { line.end } else { prev(text, line.end) })
+        }
+        Motion::FirstBelow => lines_down(text, at, times).map(|start| first_word(text, start)),
+        Motion::FirstAbove => lines_up(text, at, times).map(|start| first_word(text, start)),
+        Motion::FirstHere if times == 1 => Some(first_word(text, at)),
+        Motion::FirstHere => lines_down(text, at, times - 1).map(|start| first_word(text, start)),
+        Motion::Column => {
+            let columns = text[line.clone()].grapheme_indices(true).map(|(column, _)| line.start + column);
+            Some(columns.take(times).last().unwrap_or(line.start))
         }
         Motion::Top => Some(first_word(text, nth_line(text, times))),
         Motion::Bottom => Some(first_word(text, count.map_or(text.len(), |count| nth_line(text, count)))),

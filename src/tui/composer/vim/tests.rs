@@ -230,7 +230,7 @@ fn graphemes_wide_characters_and_chips_are_whole() {
         ("ab|c#", "e", "abc|#"),
         ("|ab#cd", "diw", "|#cd"),
         ("|#x", "~", "#|x"),
-        ("a|#b", "gUU", "A|#B"),
+        ("a|#b", "gUU", "|A#B"),
         ("|# #", "cwx<esc>", "|x #"),
         ("|#a", "v$y$p", "#a#|a"),
         ("|a#", "$rx", "a|x"),
