@@ -399,7 +399,8 @@ impl Composer {
     pub fn renew(&mut self, commands: &Registry) {
         self.mentions.learn(commands);
         if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind != Kind::Files) {
-            let chosen = popup.item().map(|item| item.name.clone());
+            // What nobody has moved to is not chosen: the best match may be among those that have come.
+            let chosen = popup.item().filter(|_| popup.selected > 0).map(|item| item.name.clone());
             popup.items = popup::commands(&popup.query, commands, popup.kind);
             popup.selected = popup.items.iter().position(|item| Some(&item.name) == chosen.as_ref()).unwrap_or(0);
         }

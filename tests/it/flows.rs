@@ -193,9 +193,12 @@ fn a_commit_shows_what_came_of_it_and_not_how() {
     git(&["commit", "-q", "-m", "Begin"]);
     std::fs::write(program.project().join("notes.md"), "one\ntwo\n").unwrap();
     git(&["add", "."]);
-    let mut screen = launch(&program, (80, 30), &["--offline"]);
+    let screen = launch(&program, (80, 30), &["--offline"]);
     screen.wait_text(READY);
-    screen.send("/commit\r");
+    screen.send("/commit");
+    // The skills are read beside the start.
+    screen.wait_for("the skill in the list", |text| text.lines().any(|row| row.starts_with("› /commit")));
+    screen.send("\r");
     screen.wait_text("1 file changed, 1 insertion(+)");
     screen.wait_text(READY);
     let text = screen.text();
