@@ -216,6 +216,25 @@ mod tests {
         (dir, Places { cwd: project.clone(), project, home: Some(home), programs, ..Places::default() })
     }
 
+    /// What a line may do by one rule, written `allow Bash(make)`, or none. `ROOT` is the folder that all lies in.
+    fn permit(places: &Places, rule: &str, level: Level, mode: Mode, command: CommandLine, consent: Consent) -> Permit {
+        let mut rules = RuleSet::default();
+        if let Some((kind, rule)) = rule.split_once(' ') {
+            let kind = match kind {
+                "allow" => Behavior::Allow,
+                "ask" => Behavior::Ask,
+                _ => Behavior::Deny,
+            };
+            let root = places.home.as_deref().and_then(Path::parent).unwrap();
+            rules.add(kind, rule.replace("//ROOT", &format!("/{}/", root.display())).parse().unwrap(), Source::User);
+        }
+        let access = Access::Shell { command, cwd: places.cwd.clone() };
+        let vocabulary = crate::permission::vocabulary::TOOLS;
+        let query = Query { tool: "Bash", access: &access, mode, rules: &rules, places, vocabulary, level };
+        let decision = decide::decide(&query, &Disk);
+        Permit::of(&query, &decision, consent, &Disk).unwrap_or_else(|| panic!("{access:?}: {decision:?}"))
+    }
+
     #[test]
     fn what_is_approved_runs_in_the_workspace() {
         let (dir, mut places) = home();
@@ -223,17 +242,10 @@ mod tests {
         places.approved.profile = Profile::Workspace;
         places.approved.excluded = vec!["docker".into()];
         std::fs::create_dir_all(dir.path().join("home/.ssh")).unwrap();
-        let check = |rules: &[&str], line: &str, escape: bool, mode, consent| {
-            let mut set = RuleSet::default();
-            for rule in rules {
-                set.add(Behavior::Allow, rule.replace("//ROOT", &format!("/{root}")).parse().unwrap(), Source::User);
-            }
+        let check = |rules: &str, line: &str, escape: bool, mode, consent| {
             let command = CommandLine::from(line);
             let command = if escape { command.escaping() } else { command };
-            let access = Access::Shell { command, cwd: places.cwd.clone() };
-            let (vocabulary, level) = (crate::permission::vocabulary::TOOLS, Level::Kernel);
-            let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
-            let permit = Permit::of(&query, &decide::decide(&query, &Disk), consent, &Disk).unwrap();
+            let permit = permit(&places, rules, Level::Kernel, mode, command, consent);
             let Some(policy) = permit.policy() else { return "free".to_owned() };
             assert_eq!(policy.network, Network::Proxy { port: 0 });
             let Reads::AllBut(hidden) = &policy.reads else { panic!("{policy:?}") };
@@ -243,24 +255,24 @@ mod tests {
         };
         let given = Consent::Given;
         for (rules, line, want) in [
-            (&[][..], "make", "home/work"),
-            (&["Bash(make)"], "make", "home/work"),
+            ("", "make", "home/work"),
+            ("allow Bash(make)", "make", "home/work"),
             (
-                &[],
+                "",
                 "cd src && cargo test",
                 "home/.cargo/.global-cache home/.cargo/.package-cache home/.cargo/.package-cache-mutate \
                  home/.cargo/git home/.cargo/registry home/work",
             ),
-            (&["Edit(//ROOTother/**)"], "make", "home/work other"),
-            (&["Edit(//ROOTother/*.rs)"], "make", "home/work"),
-            (&["Read(~/.ssh/**)"], "make", "home/work +ssh"),
-            (&[], "docker ps; make", "free"),
+            ("allow Edit(//ROOTother/**)", "make", "home/work other"),
+            ("allow Edit(//ROOTother/*.rs)", "make", "home/work"),
+            ("allow Read(~/.ssh/**)", "make", "home/work +ssh"),
+            ("", "docker ps; make", "free"),
         ] {
-            assert_eq!(check(rules, line, false, Mode::Default, given), want, "{rules:?} {line}");
+            assert_eq!(check(rules, line, false, Mode::Default, given), want, "{rules} {line}");
         }
-        assert_eq!(check(&[], "make", true, Mode::Default, given), "free");
-        assert_eq!(check(&[], "make", false, Mode::Bypass, given), "free");
-        assert_eq!(check(&[], "make", false, Mode::Default, Consent::Unconfined), "free");
+        assert_eq!(check("", "make", true, Mode::Default, given), "free");
+        assert_eq!(check("", "make", false, Mode::Bypass, given), "free");
+        assert_eq!(check("", "make", false, Mode::Default, Consent::Unconfined), "free");
     }
 
     #[test]
@@ -421,22 +433,7 @@ mod tests {
             ("ask Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("deny Read(secrets/**)", Level::None, Mode::Default, "cargo test", "free"),
         ] {
-            let mut set = RuleSet::default();
-            if let Some((kind, rule)) = rules.split_once(' ') {
-                let kind = match kind {
-                    "allow" => Behavior::Allow,
-                    "ask" => Behavior::Ask,
-                    _ => Behavior::Deny,
-                };
-                let rule = rule.replace("//ROOT", &format!("/{root}"));
-                set.add(kind, rule.parse().unwrap(), Source::User);
-            }
-            let access = Access::Shell { command: line.into(), cwd: places.cwd.clone() };
-            let vocabulary = crate::permission::vocabulary::TOOLS;
-            let query = Query { tool: "Bash", access: &access, mode, rules: &set, places: &places, vocabulary, level };
-            let decision = decide::decide(&query, &Disk);
-            let permit =
-                Permit::of(&query, &decision, Consent::Given, &Disk).unwrap_or_else(|| panic!("{line}: {decision:?}"));
+            let permit = permit(&places, rules, level, mode, line.into(), Consent::Given);
             let shown = |paths: &[PathBuf]| {
                 paths.iter().map(|path| format!(" {}", path.display()).replace(&root, "")).collect::<String>()
             };
