@@ -40,6 +40,7 @@ async fn demo() -> std::io::Result<()> {
 
     let (mut text, mut count, mut rows, mut log) = (String::new(), 0, Vec::new(), String::new());
     loop {
+        surface.measure();
         surface.frame(&rows, height, |area, buffer| live(area, buffer, &text, &log))?;
         rows.clear();
         let Some(input) = inputs.recv().await else { break };

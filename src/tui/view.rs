@@ -148,7 +148,7 @@ fn parts(app: &App, width: u16, screen: u16) -> Parts {
         got
     };
     let dialog = app.asks.open();
-    let status = share(u16::from(screen > 1));
+    let status = share(u16::from(screen > 1 && !(app.linear && dialog.is_some())));
     let input = match (dialog, &app.picker) {
         (Some(dialog), _) => share(dialog.height(width, screen.saturating_sub(status), app.theme())),
         (None, Some(picker)) => share(picker.height(width, (app.size.1 / 3 * 2).max(6), app.theme())),

@@ -66,6 +66,7 @@ impl Bench {
     fn frame(&mut self, rows: &[&str], height: u16) {
         self.history.extend(rows.iter().map(|row| (*row).to_owned()));
         let rows: Vec<_> = rows.iter().map(|row| Row::from(Line::from((*row).to_owned()))).collect();
+        self.surface.measure();
         self.surface.frame(&rows, height, region).expect("a frame is written");
         self.check();
     }

@@ -2,6 +2,7 @@
 
 mod prompts;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -276,6 +277,27 @@ impl Turn<'_> {
         }
         self.agent.runs.remind(&mut self.agent.conversation, self.mailbox).await?;
         Ok(())
+    }
+
+    async fn deliver(&mut self, steers: Vec<Prompt>) -> Result<(), Failure> {
+        if steers.is_empty() {
+            return Ok(());
+        }
+        self.mailbox.emit(self.mailbox.queue()).await;
+        let mut steers = VecDeque::from(steers);
+        while let Some(prompt) = steers.pop_front() {
+            self.mailbox.joined(&prompt.text);
+            if let Err(error) = self.push_steer(prompt.clone()).await {
+                steers.push_front(prompt);
+                self.mailbox.put_back(steers.into());
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn push_prompt(&mut self, prompt: Prompt) -> Result<(), session::Error> {
+        prompts::push(self.agent, self.mailbox, prompt).await
     }
 }
 

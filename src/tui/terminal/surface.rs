@@ -403,7 +403,7 @@ mod tests {
         let row = "a row ".repeat(usize::from(surface.measure().width) / 6);
         // The window is dragged before the rows are on their way.
         surface.out.1 = 30;
-        surface.frame(&[ratatui::text::Line::from(row.trim_end()).into()], 1, |_, _| None).unwrap();
+        surface.frame(&[ratatui::text::Line::from(row.trim_end().to_owned()).into()], 1, |_, _| None).unwrap();
         assert!(String::from_utf8_lossy(&surface.out.0).contains(row.trim_end()));
         assert_eq!((surface.size().width, surface.measure().width), (80, 30));
     }
