@@ -86,7 +86,7 @@ async fn what_works_in_the_workspace_sandbox() {
     let (mut steps, mut left) = (Vec::new(), Vec::new());
     for (nth, (what, programs, _, line)) in LINES.iter().enumerate() {
         let found = |program: &&str| cocode::stdx::programs::own(program).is_ok();
-        if !programs.iter().all(|program| found(program)) {
+        if !programs.iter().all(found) {
             eprintln!("skipped: {what}, without {programs:?}");
             left.push(nth);
             continue;

@@ -82,8 +82,16 @@ fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command
     let root = start(&program, ends, Bonds { with_us: true, mark: None, confined, joined })?;
     let (full, allowed) = mpsc::channel();
     let watching = Watching { channel: channel.clone(), allowed };
-    // One that could not join is not recorded: its manifest never begins, and so undo knows.
-    let serving = recording.and_then(|recording| recording.serve(watching).ok());
+    let serving = match recording.map(|recording| recording.serve(watching)).transpose() {
+        // One that could not join is not recorded: its manifest never begins, and so undo knows.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+        Err(error) => {
+            // Nobody answers its calls.
+            let _ = kill_process(root, Signal::KILL);
+            return Err(io::Error::other(format!("what it changes cannot be recorded for undo: {error}")));
+        }
+        Ok(serving) => serving,
+    };
     Ok(Some(Command { channel: channel.clone(), root, running: true, serving, full: Some(full) }))
 }
 

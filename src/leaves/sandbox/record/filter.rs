@@ -93,16 +93,21 @@ impl Filter {
     }
 
     /// `install`, then hands the descriptor to the other end of a socket pair and closes it here: the program that is run
-    /// must not have it.
+    /// must not have it. Ends this process where it cannot be sent: nobody would answer the calls of the program.
     ///
     /// # Errors
-    /// As `install`, and what sending says.
+    /// As `install`.
     pub(super) fn install_and_send(&self, socket: RawFd) -> io::Result<()> {
         let listener = self.install()?;
         let sent = send(socket, listener);
-        // SAFETY: it is ours, and nothing else knows its number.
-        unsafe { libc::close(listener) };
-        sent
+        // SAFETY: the descriptor is ours, and nothing else knows its number; a child may end at any time.
+        unsafe {
+            libc::close(listener);
+            if sent.is_err() {
+                libc::_exit(UNSENT);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -144,6 +149,9 @@ fn send(socket: RawFd, fd: RawFd) -> io::Result<()> {
 
 /// Bytes of a descriptor's number.
 const SIZE: c_uint = size_of::<c_int>() as c_uint;
+
+/// Exit code where it could not be sent.
+const UNSENT: c_int = 126;
 
 /// Takes the descriptor that `install_and_send` sent.
 ///

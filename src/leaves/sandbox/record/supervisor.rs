@@ -3,10 +3,10 @@
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags, Stat};
-use rustix::io::Errno;
 
 use super::calls::{self, Deed, Flags, Place};
 use super::notify::{Answer, Listener, Spot, Waiting};
@@ -38,29 +38,35 @@ pub enum Full {
     Unrecorded,
 }
 
-/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails.
+/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails. Whatever happens
+/// here, calls are answered: once the listener is closed, each that would have been held fails, whatever it is for. Where
+/// recording cannot begin, or its code fails, the command continues without it, and the manifest tells.
 ///
 /// # Errors
-/// What the kernel says of the listener; once that is closed, calls fail that would have been held.
+/// What the kernel says of the listener.
 pub(super) fn serve(
     listener: OwnedFd,
     mut recorder: Option<Recorder>,
     protected: &[PathBuf],
     watcher: &mut dyn Watcher,
 ) -> io::Result<()> {
+    let mut refused = false;
     if let Some(begun) = &mut recorder
         && let Err(error) = begun.began()
     {
-        match Stop::from(error) {
-            Stop::Full if watcher.full(begun.store()) == Full::Unrecorded => recorder = None,
-            Stop::Full => return Err(Errno::NOSPC.into()),
-            Stop::Io(error) => return Err(error),
-        }
+        refused = matches!(Stop::from(error), Stop::Full) && watcher.full(begun.store()) == Full::Refuse;
+        recorder = None;
     }
     let listener = Listener::new(listener);
     let mut supervisor = Supervisor { listener: &listener, recorder, protected, watcher };
     while let Some(waiting) = listener.next()? {
-        let answer = supervisor.judge(&waiting);
+        let answer = match refused {
+            true => Answer::Refuse(libc::ENOSPC),
+            false => catch_unwind(AssertUnwindSafe(|| supervisor.judge(&waiting))).unwrap_or_else(|_| {
+                supervisor.recorder = None;
+                Answer::Continue
+            }),
+        };
         listener.answer(&waiting, answer);
     }
     Ok(())
