@@ -199,8 +199,8 @@ fn a_commit_shows_what_came_of_it_and_not_how() {
     // The skills are read beside the start.
     screen.wait_for("the skill in the list", |text| text.lines().any(|row| row.starts_with("› /commit")));
     screen.send("\r");
-    screen.wait_text("1 file changed, 1 insertion(+)");
-    screen.wait_text(READY);
+    screen.wait_text("Committed:");
+    screen.wait_for("the end", |text| !text.contains("to interrupt"));
     let text = screen.text();
     let (_, shown) = text.split_once("> /commit\n").expect("the prompt shows");
     let rows: Vec<&str> = shown.lines().take_while(|row| !row.starts_with('─')).filter(|row| !row.is_empty()).collect();
