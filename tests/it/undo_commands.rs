@@ -167,7 +167,8 @@ async fn whoever_runs_them() {
     let task = json!({"tool": {"name": "Task", "input": {"description": "d", "prompt": "p", "subagent_type": "general-purpose"}}});
     let bash = |line: &str| json!({"for": "agent:general-purpose", "reply": [{"tool": {"name": "Bash", "input": {"command": line}}}]});
     let done = json!({"for": "agent:general-purpose", "reply": [{"text": "Done."}]});
-    let line = "for i in $(seq 30); do echo $$ >> f$i; mkdir -p s/t; echo x > s/t/$$.$i; done";
+    // Of a file that both write in one moment nobody can tell whose it was: it is refused, which is not what is tried here.
+    let line = "for i in $(seq 30); do echo $$ > f$i.$$; mkdir -p s/t; echo x > s/t/$$.$i; done";
     let steps =
         json!([{"reply": [task, task]}, bash(line), bash(line), done, done, {"reply": [{"text": "All done."}]}]);
     let harness = bypassing().script(&steps.to_string()).file("f1", "mine\n");
@@ -175,7 +176,7 @@ async fn whoever_runs_them() {
     let old = tree(&project);
     let ran = harness.prompt("go").run().await;
     let new = tree(&project);
-    assert_eq!(new.len(), old.len() + 29 + 2 + 60, "{}", ran.trace());
+    assert_eq!(new.len(), old.len() + 60 + 2 + 60, "{}", ran.trace());
     let log = fs::read_to_string(ran.log()).unwrap();
     assert_eq!(log.matches("\"agent\":\"general-purpose\"").count(), 2);
     let ran = Harness::after(ran).prompt("/undo").run().await;

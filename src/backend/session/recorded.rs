@@ -94,9 +94,11 @@ impl Finished {
         Finished { missed: vec![why.into()], ..Finished::default() }
     }
 
-    /// One line for the model and the user; none where nothing changed. `name` makes a path short.
+    /// One line for the model and the user; none where nothing changed. `name` makes a path short. What git keeps for itself is
+    /// not told.
     pub fn line(&self, name: impl Fn(&Path) -> String) -> Option<String> {
         let part = |verb: &str, paths: &[PathBuf]| {
+            let paths: Vec<&PathBuf> = paths.iter().filter(|path| !is_gits(path)).collect();
             let named: Vec<String> = paths.iter().take(NAMED).map(|path| name(path)).collect();
             let more = match paths.len().saturating_sub(NAMED) {
                 0 => String::new(),
@@ -113,6 +115,13 @@ impl Finished {
         }
         (!line.is_empty()).then_some(line)
     }
+}
+
+/// Whether git keeps it in a repository and nobody edits it: all but hooks and configuration.
+fn is_gits(path: &Path) -> bool {
+    let mut inside = path.components().skip_while(|part| part.as_os_str() != ".git").skip(1);
+    let first = inside.next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    first.is_some_and(|name| !name.starts_with("config") && name != "hooks" && name != "info")
 }
 
 /// Where a command's record is.

@@ -199,6 +199,22 @@ unsafe fn become_program(plan: &Plan<'_>) -> Refused {
         if let Some(folder) = plan.folder {
             done!(libc::chdir(folder.as_ptr()));
         }
+        if let Some(Confined { ruleset, filter, capabilities }) = plan.bonds.confined {
+            done!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Confined);
+            done!(keep_capabilities(*capabilities), Confined);
+            if let Some(ruleset) = ruleset {
+                done!(libc::syscall(libc::SYS_landlock_restrict_self, *ruleset, 0), Confined);
+            }
+            // A filter may forbid what joining takes.
+            join(plan.bonds.joined);
+            if !filter.is_empty() {
+                let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+                done!(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program), Confined);
+            }
+        } else {
+            join(plan.bonds.joined);
+        }
+        // Last, since one of these numbers may be that of the ruleset, or of what it is joined by.
         let mut streams = plan.ends.streams;
         if let Some((kept, number)) = plan.ends.kept {
             for stream in &mut streams {
@@ -215,21 +231,6 @@ unsafe fn become_program(plan: &Plan<'_>) -> Refused {
         }
         for (target, stream) in (0..).zip(streams) {
             done!(libc::dup2(stream, target));
-        }
-        if let Some(Confined { ruleset, filter, capabilities }) = plan.bonds.confined {
-            done!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Confined);
-            done!(keep_capabilities(*capabilities), Confined);
-            if let Some(ruleset) = ruleset {
-                done!(libc::syscall(libc::SYS_landlock_restrict_self, *ruleset, 0), Confined);
-            }
-            // A filter may forbid what joining takes.
-            join(plan.bonds.joined);
-            if !filter.is_empty() {
-                let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-                done!(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program), Confined);
-            }
-        } else {
-            join(plan.bonds.joined);
         }
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());
