@@ -268,7 +268,7 @@ impl Segment {
         };
         let marked = marks.len() / 8;
         // Places that were read: from which mark on, and which bytes.
-        let (mut block, mut read) = (0..0, Vec::new());
+        let (mut block, mut read, mut reads) = (0..0, Vec::new(), 0);
         let (mut at, mut chunk) = (0, 0);
         while let Some(found) = literal.find_at(text, at).map(|found| found.start()) {
             // The last mark that is not behind it; mostly one of the next.
@@ -277,9 +277,10 @@ impl Segment {
             }
             let Some((start, places)) = mark(chunk) else { break };
             if !block.contains(&chunk) {
-                block = chunk..(chunk + READ).min(marked);
-                let end = mark(block.end).map_or(self.bounds[3], |(_, places)| self.bounds[2] + places);
-                read = self.read(self.bounds[2] + places, end)?;
+                reads += 1;
+                block = if reads > READS { 0..marked } else { chunk..(chunk + 1).min(marked) };
+                let at = |mark: Option<(usize, u64)>| mark.map_or(self.bounds[3], |(_, at)| self.bounds[2] + at);
+                read = self.read(at(mark(block.start)), at(mark(block.end)))?;
             }
             let first = mark(block.start).map_or(0, |(_, places)| places);
             let mut rest = read.get(places.saturating_sub(first) as usize..).unwrap_or_default();
@@ -295,8 +296,8 @@ impl Segment {
     }
 }
 
-/// Marks whose places are read at once.
-const READ: usize = 64;
+/// Places of few words that are read by themselves; what is in more words than that is anywhere, and all are read at once.
+const READS: usize = 32;
 
 /// Passes over the places of a word.
 fn pass(bytes: &mut &[u8]) {
