@@ -88,7 +88,7 @@ const STARTS: &[(&str, &[&str])] = &[
 ];
 
 /// Longest file before its tests, in lines.
-const MAX_LINES: usize = 540;
+const MAX_LINES: usize = 530;
 
 /// Most packages in Cargo.lock: every new dependency is a decision.
 const MAX_PACKAGES: usize = 470;
@@ -361,7 +361,7 @@ fn tidy_finds_what_it_looks_for() {
     check(
         "src/stdx/a.rs",
         &"\n".repeat(MAX_LINES),
-        &["src/stdx/a.rs: 541 lines before its tests; 540 are a lot already: split the state"],
+        &["src/stdx/a.rs: 531 lines before its tests; 530 are a lot already: split the state"],
     );
     check("tests/it/a.rs", &["todo", "!()"].concat(), &[&["tests/it/a.rs:2: todo", "!(…"].concat()]);
     assert_eq!(faults_of("src/stdx/a.rs", "fn f() {}"), ["src/stdx/a.rs: starts without a `//!` module doc"]);
