@@ -1,7 +1,7 @@
 //! Flows of a first day, on the binary: what was given on the command line, and what the last screen says.
 
 use super::support::program::Program;
-use super::terminal::{answer, launch, leave, scripted};
+use super::terminal::{answer, begin, launch, leave, scripted};
 
 const READY: &str = "Ask anything";
 const UP: &str = "\x1b[A";
@@ -9,7 +9,7 @@ const UP: &str = "\x1b[A";
 #[test]
 fn words_that_find_no_session_end_with_an_error() {
     let program = Program::new();
-    let mut screen = launch(&program, (80, 24), &["--offline", "--resume", "nothing-like-it"]);
+    let mut screen = begin(&program, (80, 24), &["--offline", "--resume", "nothing-like-it"]);
     screen.wait_text("no session matches");
     assert_eq!(screen.wait_exit().exit_code(), 1);
 }

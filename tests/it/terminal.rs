@@ -21,16 +21,22 @@ const UP: &str = "\x1b[A";
 const PAGE_DOWN: &str = "\x1b[6~";
 const ALT_ENTER: &str = "\x1b\r";
 
+/// Starts, and waits until it takes keys.
 pub(crate) fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
+    let screen = begin(program, size, args);
+    // A question may be there before the composer was seen.
+    screen.wait_for("the composer or a question", |screen| screen.contains("> ") || screen.contains("› 1."));
+    screen
+}
+
+/// Starts what may end before anybody sees it.
+pub(crate) fn begin(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
     let launch = Launch::new(Program::binary())
         .args(args.iter().copied())
         .env("HOME", program.home())
         .cwd(program.project())
         .size(size.0, size.1);
-    let screen = program.vars().iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start();
-    // A question may be there before the composer was seen.
-    screen.wait_for("the composer or a question", |screen| screen.contains("> ") || screen.contains("› 1."));
-    screen
+    program.vars().iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start()
 }
 
 /// Starts with a script, waits until the composer is there.
