@@ -244,13 +244,17 @@ fn calls() -> Vec<Value> {
     calls
 }
 
-/// Everything below a folder but the session's own log: kind, mode, time and content.
+/// Everything below a folder but the session's own log: kind, mode, time and content. The index of words is left out, which is
+/// written beside everything else.
 pub(crate) fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, SystemTime, Vec<u8>)> {
     use std::os::unix::fs::PermissionsExt;
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.path().ends_with("cocode/words") {
+                continue;
+            }
             let (path, meta) = (entry.path(), entry.path().symlink_metadata().unwrap());
             let below = path.strip_prefix(root).unwrap().to_path_buf();
             let content = if meta.is_dir() {
