@@ -43,7 +43,7 @@ pub struct OwnGit {
 }
 
 impl OwnGit {
-    /// What git says to these arguments; none where there is no git. It runs only where [`judge`] lets it, with nothing of the
+    /// What git says to these arguments; none where there is no git. It runs only where `judge` lets it, with nothing of the
     /// environment that would lead it elsewhere and with everything switched off that runs programs. Where the machine can, it
     /// is also held to reading the repository and the user's settings, so that a mistake of the judge costs nothing.
     ///
