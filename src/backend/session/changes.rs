@@ -341,7 +341,7 @@ impl Changes {
     /// meanwhile, or they could not be written.
     pub(super) fn unfinished(&self, redo: bool, still: impl Fn(&Replaced) -> bool) -> Option<Plan> {
         let (_, files) = self.last.as_ref().filter(|(how, _)| redo == (*how == Restore::Redo))?;
-        let left = files.iter().filter(|file| file.from != file.to && still(file));
+        let left = files.iter().filter(|file| self.open.contains(&file.path) && still(file));
         let steps: Vec<Step> = left.map(|file| self.step(file.clone(), false)).collect();
         (!steps.is_empty()).then_some(Plan { to: AGAIN, steps, commands: Vec::new() })
     }

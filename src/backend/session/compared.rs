@@ -14,12 +14,8 @@ const MOST: usize = 200_000;
 #[derive(Debug)]
 pub struct Compared {
     roots: Vec<PathBuf>,
-    files: HashMap<PathBuf, Seen>,
+    files: HashMap<PathBuf, Stamp>,
 }
-
-/// What tells two states of a file apart without reading it. The time of the last change of anything is in it: nobody can
-/// set that back.
-type Seen = (Stamp, (i64, i64));
 
 impl Compared {
     /// Looks at everything below the folders. None where that is too much.
@@ -51,7 +47,7 @@ impl Compared {
 }
 
 /// False: there are too many. What cannot be read is left out.
-fn look(folder: &Path, files: &mut HashMap<PathBuf, Seen>, left: &mut usize) -> bool {
+fn look(folder: &Path, files: &mut HashMap<PathBuf, Stamp>, left: &mut usize) -> bool {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if *left == 0 {
             return false;
@@ -63,21 +59,10 @@ fn look(folder: &Path, files: &mut HashMap<PathBuf, Seen>, left: &mut usize) -> 
                 return false;
             }
         } else {
-            files.insert(entry.path(), (Stamp::of(&meta), changed(&meta)));
+            files.insert(entry.path(), Stamp::of(&meta));
         }
     }
     true
-}
-
-#[cfg(unix)]
-fn changed(meta: &fs::Metadata) -> (i64, i64) {
-    use std::os::unix::fs::MetadataExt;
-    (meta.ctime(), meta.ctime_nsec())
-}
-
-#[cfg(not(unix))]
-fn changed(_: &fs::Metadata) -> (i64, i64) {
-    (0, 0)
 }
 
 #[cfg(test)]

@@ -287,7 +287,9 @@ impl Files {
 
     /// Saves what a file holds, which is about to be replaced or removed.
     fn save_now(&self, path: &Path, stamp: &Stamp, removed: bool, forced: Forced) -> io::Result<Content> {
-        if removed && stamp.size > LINKED {
+        // Under further names somebody, another step of this undo included, may write to it.
+        let alone = recorded::links(path)? == 1 || stamp.size > LARGEST;
+        if removed && stamp.size > LINKED && alone {
             let name = format!("{REMOVED}/{}", uuid::Uuid::new_v4().simple());
             crate::stdx::fs::private_dir(&self.store.dir().join(REMOVED))?;
             if fs::hard_link(path, self.store.dir().join(&name)).is_ok() {

@@ -9,27 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::{self, Again};
 use super::store::Store;
-use crate::sandbox::record::Stamp;
+use crate::sandbox::record::{Number, Stamp};
 use crate::stdx::path_text;
 
 /// Its name in the folder of a session.
 const FILE: &str = "names.jsonl";
-
-/// A file by its device and number.
-type Number = (u64, u64);
 
 /// A path that was one of several names of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Name {
     pub(super) dev: u64,
     pub(super) ino: u64,
+    #[serde(default)]
+    pub(super) born: i64,
     #[serde(with = "path_text")]
     pub(super) path: PathBuf,
 }
 
 impl Name {
     pub(super) fn of(path: &Path, stamp: &Stamp) -> Name {
-        Name { dev: stamp.dev, ino: stamp.ino, path: path.to_owned() }
+        Name { dev: stamp.dev, ino: stamp.ino, born: stamp.born, path: path.to_owned() }
     }
 }
 
@@ -52,8 +51,8 @@ impl Names {
             }
         }
         let known: Vec<Name> = recorded::lines(&store.dir().join(FILE), |name| name);
-        for Name { dev, ino, path } in known {
-            let number = names.first_of((dev, ino));
+        for Name { dev, ino, born, path } in known {
+            let number = names.first_of((dev, ino, born));
             let paths = names.paths.entry(number).or_default();
             if !paths.contains(&path) {
                 paths.push(path);
@@ -104,7 +103,7 @@ impl Names {
     }
 
     fn first(&self, stamp: &Stamp) -> Number {
-        self.first_of((stamp.dev, stamp.ino))
+        self.first_of(stamp.number())
     }
 
     fn first_of(&self, mut number: Number) -> Number {

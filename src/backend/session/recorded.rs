@@ -17,7 +17,7 @@ use super::changes::{Change, Ran};
 use super::entry::{Content, Replaced, Version};
 use super::names::Names;
 use super::store::Store;
-use crate::sandbox::record::{LIVE, MANIFEST, Manifest, Stamp, Touched};
+use crate::sandbox::record::{LIVE, MANIFEST, Manifest, Number, Stamp, Touched};
 use crate::stdx::{path_text, sparse};
 
 /// Folder of the records in that of a session.
@@ -268,8 +268,8 @@ fn rows(folder: &Path) -> io::Result<Vec<Row>> {
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     store: &'a Store,
-    /// By path.
-    restored: OnceCell<HashMap<PathBuf, Vec<Again>>>,
+    /// By what they were.
+    restored: OnceCell<HashMap<(Number, i64), Vec<Again>>>,
 }
 
 impl Reader<'_> {
@@ -288,7 +288,7 @@ impl Reader<'_> {
             {
                 *content = saved.clone();
             }
-            let mut left = self.again(&path, &after);
+            let mut left = self.again(&after);
             left.push(after);
             Change { record: Some(ran.record.clone()), during: Some(during), ..Change::new(path, before, left, false) }
         };
@@ -296,22 +296,26 @@ impl Reader<'_> {
         rows.into_iter().filter(|row| ran.counts(&row.path)).map(change).collect()
     }
 
-    /// The same file as undo wrote it again.
-    fn again(&self, path: &Path, version: &Version) -> Vec<Version> {
+    /// The same content as undo wrote it again. A state of a file is the same under all of its names.
+    fn again(&self, version: &Version) -> Vec<Version> {
         let Version::File { content, mode, stamp: Some(stamp) } = version else { return Vec::new() };
         let restored = self.restored.get_or_init(|| {
-            let mut restored: HashMap<PathBuf, Vec<Again>> = HashMap::new();
-            super::recorded::restored(self.store)
-                .into_iter()
-                .for_each(|again| restored.entry(again.path.clone()).or_default().push(again));
-            restored
+            let mut known: HashMap<(Number, i64), Vec<Again>> = HashMap::new();
+            let all: Vec<Again> = restored(self.store);
+            all.into_iter()
+                .for_each(|again| known.entry((again.was.number(), again.was.mtime)).or_default().push(again));
+            known
         });
         let mut stamps = vec![*stamp];
-        // Each line speaks of stamps that lines before it may have brought.
-        for Again { was, is, .. } in restored.get(path).into_iter().flatten() {
-            if stamps.iter().any(|stamp| stamp.same_content(was)) {
-                stamps.push(*is);
+        // Each of them may itself have been written again.
+        let mut at = 0;
+        while let Some(stamp) = stamps.get(at).copied() {
+            for Again { is, .. } in restored.get(&(stamp.number(), stamp.mtime)).into_iter().flatten() {
+                if !stamps.iter().any(|known| known.same_content(is)) {
+                    stamps.push(*is);
+                }
             }
+            at += 1;
         }
         let version = |stamp: Stamp| Version::File { content: content.clone(), mode: *mode, stamp: Some(stamp) };
         stamps.into_iter().skip(1).map(version).collect()
@@ -374,7 +378,11 @@ pub(super) fn note(store: &Store, record: &str, path: &Path, content: &Content) 
 /// What the file system says.
 pub(super) fn same_files(one: &Path, other: &Path) -> io::Result<bool> {
     let (mut one, mut other) = (File::open(one)?, File::open(other)?);
-    if one.metadata()?.len() != other.metadata()?.len() {
+    let (is, was) = (Stamp::of(&one.metadata()?), Stamp::of(&other.metadata()?));
+    if cfg!(unix) && is.same_file(&was) {
+        return Ok(true);
+    }
+    if is.size != was.size {
         return Ok(false);
     }
     let (mut left, mut right) = (vec![0; 64 << 10], vec![0; 64 << 10]);

@@ -129,10 +129,7 @@ impl Files {
             *other != path.as_path() && known && self.holds(other, content)
         });
         match other.map(Path::to_owned) {
-            Some(other)
-                if !there
-                    || is(&other).zip(is(path)).is_none_or(|(one, own)| (one.dev, one.ino) != (own.dev, own.ino)) =>
-            {
+            Some(other) if !there || is(&other).zip(is(path)).is_none_or(|(one, own)| !one.same_file(&own)) => {
                 if let Some(folder) = path.parent() {
                     parent_still(path)?;
                     fs::create_dir_all(folder)?;

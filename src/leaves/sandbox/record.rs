@@ -19,7 +19,7 @@ mod recording;
 #[cfg(target_os = "linux")]
 mod supervisor;
 
-pub use manifest::{LIVE, Line, MANIFEST, Manifest, Stamp, Touched};
+pub use manifest::{LIVE, Line, MANIFEST, Manifest, Number, Stamp, Touched};
 #[cfg(target_os = "linux")]
 pub use recording::{Joining, Recording};
 #[cfg(target_os = "linux")]

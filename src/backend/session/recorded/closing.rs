@@ -53,6 +53,9 @@ impl Closing<'_> {
             self.names.push(Name::of(path, stamp));
         }
         let mut before = self.before(touched);
+        if touched.again {
+            self.retimed(path, &mut before);
+        }
         if let (Some(was), Some(meta)) = (touched.stamp, &meta) {
             let is = Stamp::of(meta);
             if (was.uid, was.gid) != (is.uid, is.gid) && was.ino == is.ino {
@@ -64,7 +67,7 @@ impl Closing<'_> {
             (Version::File { content: Content::Untouched, .. }, Version::File { .. }) => true,
             (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
                 let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;
-                was.same_content(is) && (settled || touched.saved().is_none())
+                (was.same_state(is) && settled || was.same_content(is) && touched.saved().is_none())
                     || was.size == is.size && self.same_bytes(touched, path)?
             }
             (Version::Special, Version::Special) => true,
@@ -98,17 +101,28 @@ impl Closing<'_> {
         Ok(())
     }
 
-    /// A file that is kept itself because it had other names. It is a change of its own where it still has one, and no path
-    /// that is to be restored leads to it.
+    /// What is kept under a second name may have got other times since: those tell from now on that it is what it was.
+    fn retimed(&mut self, path: &Path, before: &mut Version) {
+        let Some(name) = own(before, self.record) else { return };
+        let found = fs::symlink_metadata(self.folder.join(name)).map(|meta| Stamp::of(&meta));
+        if let (Ok(is), Version::File { stamp: Some(was), .. }) = (found, before)
+            && was.same_file(&is)
+            && was.size == is.size
+            && !was.same_content(&is)
+        {
+            self.again.push(Again { path: path.to_owned(), was: *was, is });
+            *was = is;
+        }
+    }
+
+    /// A file that is kept itself because it had other names. It is a change of its own where it still has one that nobody
+    /// mentions, and no path that is to be restored leads to it.
     pub(super) fn close_live(&mut self, touched: &Touched) -> io::Result<()> {
         let stamp = Stamp::of(&fs::symlink_metadata(&touched.path)?);
-        let named = self.rows.iter().any(|row| match (&row.before, &row.after) {
-            (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
-                (was.dev, was.ino) == (is.dev, is.ino) && (is.dev, is.ino) == (stamp.dev, stamp.ino)
-            }
-            _ => false,
-        });
-        if named || links(&touched.path)? < 2 { Ok(()) } else { self.close(touched) }
+        let is = |version: &Version| matches!(version, Version::File { stamp: Some(of), .. } if of.same_file(&stamp));
+        let restored = self.rows.iter().any(|row| is(&row.before) && is(&row.after));
+        let known = 1 + self.rows.iter().filter(|row| is(&row.after)).count() as u64;
+        if restored || links(&touched.path)? <= known { Ok(()) } else { self.close(touched) }
     }
 
     /// Whether a folder above a path is a link now: through it something else is seen.

@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,14 +36,24 @@ pub enum Line {
     Missed { why: String },
 }
 
+/// A file, whatever its names: device, number, birth.
+pub type Number = (u64, u64, i64);
+
 /// What tells two states of a file apart without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     pub dev: u64,
     pub ino: u64,
     pub size: u64,
-    /// Of the last change of the content, in nanoseconds since 1970.
+    /// Of the last change of the content, in nanoseconds since 1970. Anybody can set it.
     pub mtime: i64,
+    /// Of the last change of anything, in nanoseconds since 1970. Nobody can set it.
+    #[serde(default)]
+    pub ctime: i64,
+    /// When the file was made, in nanoseconds since 1970: a number is given to another file once this one is gone. Zero where
+    /// the file system does not say.
+    #[serde(default)]
+    pub born: i64,
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
@@ -52,11 +63,14 @@ impl Stamp {
     #[cfg(unix)]
     pub fn of(meta: &Metadata) -> Stamp {
         use std::os::unix::fs::MetadataExt;
+        let born = meta.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
         Stamp {
             dev: meta.dev(),
             ino: meta.ino(),
             size: meta.size(),
             mtime: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
+            ctime: meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec()),
+            born: born.map_or(0, |born| i64::try_from(born.as_nanos()).unwrap_or(0)),
             mode: meta.mode(),
             uid: meta.uid(),
             gid: meta.gid(),
@@ -65,12 +79,27 @@ impl Stamp {
 
     #[cfg(not(unix))]
     pub fn of(meta: &Metadata) -> Stamp {
-        Stamp { dev: 0, ino: 0, size: meta.len(), mtime: 0, mode: 0, uid: 0, gid: 0 }
+        Stamp { dev: 0, ino: 0, size: meta.len(), mtime: 0, ctime: 0, born: 0, mode: 0, uid: 0, gid: 0 }
     }
 
-    /// Whether the content is the same, as far as anybody can tell without reading it.
+    /// Whether the content is the same, as far as anybody can tell without reading it: a program can set times back.
     pub fn same_content(&self, other: &Stamp) -> bool {
         (self.dev, self.ino, self.size, self.mtime) == (other.dev, other.ino, other.size, other.mtime)
+    }
+
+    /// Whether nothing at all happened to the file between the two, but for what two changes within one tick of the clock do.
+    pub fn same_state(&self, other: &Stamp) -> bool {
+        self.same_content(other) && self.ctime == other.ctime
+    }
+
+    /// What no two files have.
+    pub fn number(&self) -> Number {
+        (self.dev, self.ino, self.born)
+    }
+
+    pub fn same_file(&self, other: &Stamp) -> bool {
+        let born = self.born == other.born || self.born == 0 || other.born == 0;
+        born && (self.dev, self.ino) == (other.dev, other.ino)
     }
 }
 
@@ -89,7 +118,10 @@ pub struct Touched {
     pub at: u64,
     pub path: PathBuf,
     pub before: Before,
+    /// Before anything happened to it.
     pub stamp: Option<Stamp>,
+    /// It was touched again, before its content changed: what is saved of it under a second name may have other times.
+    pub again: bool,
 }
 
 impl Manifest {
@@ -113,11 +145,11 @@ impl Manifest {
                 Ok(Line::Touched { at, path, before, stamp }) => match places.get(&path) {
                     Some(place) => {
                         let known: &mut Touched = &mut manifest.touched[*place];
-                        known.before = before;
+                        (known.before, known.again) = (before, true);
                     }
                     None => {
                         places.insert(path.clone(), manifest.touched.len());
-                        manifest.touched.push(Touched { at, path, before, stamp });
+                        manifest.touched.push(Touched { at, path, before, stamp, again: false });
                     }
                 },
                 Ok(Line::Missed { why }) if !manifest.missed.contains(&why) => manifest.missed.push(why),

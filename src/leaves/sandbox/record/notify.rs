@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use libc::{c_ulong, c_void};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 
 use super::calls::{Last, Place};
+use super::manifest::Stamp;
 
 const RECEIVE: c_ulong = 0xc050_2100;
 const SEND: c_ulong = 0xc018_2101;
@@ -124,11 +125,57 @@ pub(super) struct Spot {
     pub(super) path: PathBuf,
 }
 
+/// What a path names, from the outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) stamp: Stamp,
+    /// How many names it has.
+    pub(super) links: u32,
+    /// Bytes that it takes on the disk.
+    pub(super) taken: u64,
+}
+
+impl Seen {
+    fn of(stat: &Statx) -> Seen {
+        let time = |time: StatxTimestamp| time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec.into());
+        let stamp = Stamp {
+            dev: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            ino: stat.stx_ino,
+            size: stat.stx_size,
+            mtime: time(stat.stx_mtime),
+            ctime: time(stat.stx_ctime),
+            born: if stat.stx_mask & StatxFlags::BTIME.bits() == 0 { 0 } else { time(stat.stx_btime) },
+            mode: stat.stx_mode.into(),
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+        };
+        Seen { stamp, links: stat.stx_nlink, taken: stat.stx_blocks.saturating_mul(512) }
+    }
+
+    pub(super) fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.stamp.mode)
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        self.kind() == FileType::RegularFile
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        self.kind() == FileType::Directory
+    }
+
+    /// Permission bits.
+    pub(super) fn mode(&self) -> u32 {
+        self.stamp.mode & 0o7777
+    }
+}
+
 impl Spot {
     /// What is there; none where nothing is.
-    pub(super) fn stat(&self) -> io::Result<Option<Stat>> {
-        match rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat)),
+    pub(super) fn seen(&self) -> io::Result<Option<Seen>> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        match rustix::fs::statx(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+            Ok(stat) => Ok(Some(Seen::of(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(error.into()),
         }

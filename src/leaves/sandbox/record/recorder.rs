@@ -9,11 +9,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::manifest::{LIVE, Line, MANIFEST, Stamp};
-use super::notify::Spot;
+use super::manifest::{LIVE, Line, MANIFEST, Number, Stamp};
+use super::notify::{Seen, Spot};
 use crate::sandbox::{Before, Record, Saved};
 use crate::stdx::fs::private_dir;
 use crate::stdx::sparse;
@@ -69,6 +69,8 @@ struct Kept {
     saved: Saved,
     /// It is the file itself, under a second name: a copy must be made before anybody writes to it.
     linked: bool,
+    /// Its line says that its times may not be those of its stamp.
+    retimed: bool,
     /// The path that was touched, and what its line says.
     path: PathBuf,
     mode: u32,
@@ -85,8 +87,7 @@ pub(super) struct Recorder {
     /// Its last line may be half written.
     torn: bool,
     paths: HashMap<PathBuf, Known>,
-    /// By device and number.
-    files: HashMap<(u64, u64), Kept>,
+    files: HashMap<Number, Kept>,
     count: u64,
     /// Bytes that were copied.
     copied: u64,
@@ -152,12 +153,16 @@ impl Recorder {
     }
 
     /// Saves what is at a path. What cannot be saved is told.
-    pub(super) fn touch(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<Option<Before>, Stop> {
+    pub(super) fn touch(&mut self, spot: &Spot, seen: &Seen, loss: Loss) -> Result<Option<Before>, Stop> {
         if self.skips(&spot.path) {
             return Ok(None);
         }
-        if loss == Loss::Content && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            self.part(stat)?;
+        if seen.is_file() {
+            match loss {
+                Loss::Content => self.part(seen)?,
+                Loss::Attributes => self.retime(seen)?,
+                Loss::Name => {}
+            }
         }
         let known = match self.paths.get(&spot.path) {
             Some(Known::Wholly) => return Ok(None),
@@ -165,25 +170,28 @@ impl Recorder {
             Some(Known::Attributes(before)) => Some(before.clone()),
             None => None,
         };
-        let mode = stat.st_mode & 0o7777;
-        let before = match FileType::from_raw_mode(stat.st_mode) {
+        // The mode is the one from before its first change.
+        let mode = match &known {
+            Some(Before::File { mode, .. }) => *mode,
+            _ => seen.mode(),
+        };
+        let before = match seen.kind() {
             FileType::RegularFile => {
-                let saved = if loss == Loss::Attributes { Saved::Untouched } else { self.save(spot, stat, loss)? };
-                Before::File { mode, size: stat.st_size.cast_unsigned(), saved }
+                let saved =
+                    if loss == Loss::Attributes { Saved::Untouched } else { self.save(spot, seen, mode, loss)? };
+                Before::File { mode, size: seen.stamp.size, saved }
             }
             FileType::Symlink => Before::Link { target: spot.target()? },
             FileType::Directory => Before::Folder { mode },
             _ => Before::Special,
         };
-        // The mode is the one from before its first change.
         let before = match (before, known) {
-            (Before::File { saved, size, .. }, Some(Before::File { mode, .. })) => Before::File { mode, size, saved },
+            (before @ Before::File { .. }, Some(Before::File { .. })) | (before, None) => before,
             (_, Some(known)) => known,
-            (before, None) => before,
         };
         // Of a file that was written under another of its names it is the one from before.
-        let known = self.files.get(&(stat.st_dev, stat.st_ino)).map(|kept| kept.stamp);
-        let stamp = Stamp { mode: stat.st_mode, ..known.unwrap_or_else(|| stamp_of(stat)) };
+        let known = self.files.get(&seen.stamp.number()).map(|kept| kept.stamp);
+        let stamp = Stamp { mode: seen.stamp.mode, ..known.unwrap_or(seen.stamp) };
         self.note(&spot.path, before.clone(), Some(stamp))?;
         let whole = loss != Loss::Attributes;
         self.paths.insert(spot.path.clone(), if whole { Known::Wholly } else { Known::Attributes(before.clone()) });
@@ -201,20 +209,20 @@ impl Recorder {
     }
 
     /// Saves what is about to be moved, a folder with everything below it, and notes what is born where it goes.
-    pub(super) fn moved(&mut self, from: &Spot, stat: &Stat, to: &Path) -> Result<(), Stop> {
+    pub(super) fn moved(&mut self, from: &Spot, seen: &Seen, to: &Path) -> Result<(), Stop> {
         let mut left = MOST_MOVED;
-        self.moved_below(from, stat, to, &mut left)
+        self.moved_below(from, seen, to, &mut left)
     }
 
-    fn moved_below(&mut self, from: &Spot, stat: &Stat, to: &Path, left: &mut usize) -> Result<(), Stop> {
+    fn moved_below(&mut self, from: &Spot, seen: &Seen, to: &Path, left: &mut usize) -> Result<(), Stop> {
         if *left == 0 {
             let why = format!("{} holds more than {MOST_MOVED} files, and was moved", from.path.display());
             return Ok(self.missed(why)?);
         }
         *left -= 1;
-        self.touch(from, stat, Loss::Name)?;
+        self.touch(from, seen, Loss::Name)?;
         self.born(to)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        if !seen.is_folder() {
             return Ok(());
         }
         let folder = match from.folder() {
@@ -228,22 +236,22 @@ impl Recorder {
                 continue;
             }
             let below = Spot { folder: folder.try_clone()?, name: name.to_owned(), path: from.path.join(name) };
-            if let Some(stat) = below.stat()? {
-                self.moved_below(&below, &stat, &to.join(name), left)?;
+            if let Some(seen) = below.seen()? {
+                self.moved_below(&below, &seen, &to.join(name), left)?;
             }
         }
         Ok(())
     }
 
     /// Before somebody writes to a file that is kept under a second name: from now on it is kept as a copy.
-    fn part(&mut self, stat: &Stat) -> Result<(), Stop> {
-        let key = (stat.st_dev, stat.st_ino);
+    fn part(&mut self, seen: &Seen) -> Result<(), Stop> {
+        let key = seen.stamp.number();
         let Some(kept) = self.files.get(&key).filter(|kept| kept.linked) else { return Ok(()) };
         let Saved::As(name) = kept.saved.clone() else { return Ok(()) };
         let (path, mode, kept) = (kept.path.clone(), kept.mode, kept.stamp);
         let copy = format!("{name}~");
         let saved = match self.readable(&self.store, name.as_ref()) {
-            Ok(linked) => self.copy(&linked, stat, &copy)?.map_or_else(Saved::Lost, |()| Saved::As(name.clone())),
+            Ok(linked) => self.copy(&linked, seen, &copy)?.map_or_else(Saved::Lost, |()| Saved::As(name.clone())),
             Err(why) => Saved::Lost(why),
         };
         match &saved {
@@ -253,7 +261,7 @@ impl Recorder {
             }
             _ => {
                 // Other names that nobody mentions change with this one.
-                let live = self.live(&name, mode, stat)?;
+                let live = self.live(&name, mode, seen)?;
                 rustix::fs::renameat(&self.store, &name, &self.store, &live)?;
                 rustix::fs::renameat(&self.store, &copy, &self.store, &name)?;
             }
@@ -264,9 +272,19 @@ impl Recorder {
         Ok(())
     }
 
-    /// Keeps the content of a file.
-    fn save(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<Saved, Stop> {
-        let key = (stat.st_dev, stat.st_ino);
+    /// Before somebody sets the times of a file that is kept under a second name: its line says so.
+    fn retime(&mut self, seen: &Seen) -> Result<(), Stop> {
+        let kept = self.files.get_mut(&seen.stamp.number()).filter(|kept| kept.linked && !kept.retimed);
+        let Some(kept) = kept else { return Ok(()) };
+        kept.retimed = true;
+        let before = Before::File { mode: kept.mode, size: kept.stamp.size, saved: kept.saved.clone() };
+        let path = kept.path.clone();
+        Ok(self.note(&path, before, None)?)
+    }
+
+    /// Keeps the content of a file. `mode` is the one from before its first change.
+    fn save(&mut self, spot: &Spot, seen: &Seen, mode: u32, loss: Loss) -> Result<Saved, Stop> {
+        let key = seen.stamp.number();
         // Under another of its names.
         if let Some(kept) = self.files.get(&key) {
             return Ok(kept.saved.clone());
@@ -280,29 +298,29 @@ impl Recorder {
                 Ok(file) => file,
                 Err(why) => return Ok(Saved::Lost(why)),
             };
-            if let Err(why) = self.copy(&file, stat, &name)? {
+            if let Err(why) = self.copy(&file, seen, &name)? {
                 return Ok(Saved::Lost(why));
             }
         }
-        let (path, mode) = (spot.path.clone(), stat.st_mode & 0o7777);
-        if !linked && stat.st_nlink > 1 {
-            let live = self.live(&name, mode, stat)?;
+        let path = spot.path.clone();
+        if !linked && seen.links > 1 {
+            let live = self.live(&name, mode, seen)?;
             if rustix::fs::linkat(&spot.folder, &spot.name, &self.store, &live, AtFlags::empty()).is_err() {
                 self.missed(format!("other names (hard links) of {}", spot.path.display()))?;
             }
         }
         let saved = Saved::As(name);
-        self.files.insert(key, Kept { saved: saved.clone(), linked, path, mode, stamp: stamp_of(stat) });
+        self.files.insert(key, Kept { saved: saved.clone(), linked, retimed: false, path, mode, stamp: seen.stamp });
         Ok(saved)
     }
 
     /// The name in the store under which a file itself stays, beside the copy of its content: what is written to it shows
     /// under all of its names, those included that nobody mentions. It counts as a path that is touched.
-    fn live(&mut self, name: &str, mode: u32, stat: &Stat) -> io::Result<String> {
+    fn live(&mut self, name: &str, mode: u32, seen: &Seen) -> io::Result<String> {
         let live = format!("{name}{LIVE}");
-        let before = Before::File { mode, size: stat.st_size.cast_unsigned(), saved: Saved::As(name.to_owned()) };
+        let before = Before::File { mode, size: seen.stamp.size, saved: Saved::As(name.to_owned()) };
         let path = self.record.store.join(&live);
-        self.note(&path, before, Some(stamp_of(stat)))?;
+        self.note(&path, before, Some(seen.stamp))?;
         Ok(live)
     }
 
@@ -314,8 +332,8 @@ impl Recorder {
     }
 
     /// Copies a file into the store. The inner error says why it is too much.
-    fn copy(&mut self, from: &File, stat: &Stat, name: &str) -> Result<Result<(), String>, Stop> {
-        let bytes = stat.st_size.cast_unsigned().min(stat.st_blocks.cast_unsigned().saturating_mul(512));
+    fn copy(&mut self, from: &File, seen: &Seen, name: &str) -> Result<Result<(), String>, Stop> {
+        let bytes = seen.stamp.size.min(seen.taken);
         let path = self.record.store.join(name);
         let to = {
             let mut options = File::options();
@@ -381,17 +399,5 @@ fn units(bytes: u64) -> String {
     match bytes {
         0..0x10_0000 => format!("{} KiB", bytes.div_ceil(1024)),
         _ => format!("{} MiB", bytes.div_ceil(0x10_0000)),
-    }
-}
-
-fn stamp_of(stat: &Stat) -> Stamp {
-    Stamp {
-        dev: stat.st_dev,
-        ino: stat.st_ino,
-        size: stat.st_size.cast_unsigned(),
-        mtime: stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(stat.st_mtime_nsec.cast_signed()),
-        mode: stat.st_mode,
-        uid: stat.st_uid,
-        gid: stat.st_gid,
     }
 }

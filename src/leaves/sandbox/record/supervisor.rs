@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, OFlags, Stat};
+use rustix::fs::{FileType, OFlags};
 
 use super::calls::{self, Deed, Flags, Place};
-use super::notify::{Answer, Listener, Spot, Waiting};
+use super::notify::{Answer, Listener, Seen, Spot, Waiting};
 use super::recorder::{Loss, Recorder, Stop};
 use crate::sandbox::{Before, Denied, Effect, Saved};
 
@@ -167,9 +167,9 @@ impl Supervisor<'_> {
                 }
                 // A write through the new name changes the old one, too. A file without a name has none to change.
                 if let Some(from) = waiting.program.spot(from, arguments)?
-                    && let Some(stat) = found(&from)?
+                    && let Some(seen) = found(&from)?
                 {
-                    self.touch(&from, &stat, Loss::Name)?;
+                    self.touch(&from, &seen, Loss::Name)?;
                 }
                 self.born(&to.path)
             }
@@ -226,9 +226,7 @@ impl Supervisor<'_> {
         }
         match found(&spot)? {
             None if creates => self.born(&spot.path),
-            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && writes && !only_new => {
-                self.touch(&spot, &stat, Loss::Content)
-            }
+            Some(seen) if seen.is_file() && writes && !only_new => self.touch(&spot, &seen, Loss::Content),
             // A terminal, a pipe, a folder, a link that is not followed, or nothing at all.
             _ => Err(Halt::Idle),
         }
@@ -237,9 +235,7 @@ impl Supervisor<'_> {
     fn remove(&mut self, waiting: &Waiting, place: Place, folder: bool) -> Result<(), Halt> {
         let spot = self.spot(waiting, place)?;
         match found(&spot)? {
-            Some(stat) if folder == (FileType::from_raw_mode(stat.st_mode) == FileType::Directory) => {
-                self.touch(&spot, &stat, Loss::Name)
-            }
+            Some(seen) if folder == seen.is_folder() => self.touch(&spot, &seen, Loss::Name),
             _ => Err(Halt::Idle),
         }
     }
@@ -247,14 +243,14 @@ impl Supervisor<'_> {
     fn rename(&mut self, from: &Spot, to: &Spot, flags: u64) -> Result<(), Halt> {
         let Some(moved) = found(from)? else { return Err(Halt::Idle) };
         let there = found(to)?;
-        let same = |stat: &Stat| (stat.st_dev, stat.st_ino) == (moved.st_dev, moved.st_ino);
+        let same = |seen: &Seen| seen.stamp.same_file(&moved.stamp);
         // Two names of one file: nothing happens.
         if there.as_ref().is_some_and(same) || there.is_some() && flags & NO_REPLACE != 0 {
             return Err(Halt::Idle);
         }
         // From one file system to another nothing is moved: programs copy then.
         let device = rustix::fs::fstat(&to.folder).map_err(io::Error::from)?.st_dev;
-        if device != moved.st_dev {
+        if device != moved.stamp.dev {
             return Err(Halt::Idle);
         }
         self.allowed(&from.path)?;
@@ -291,10 +287,10 @@ impl Supervisor<'_> {
     }
 
     fn change(&mut self, spot: &Spot, loss: Loss) -> Result<(), Halt> {
-        let stat = found(spot)?.ok_or(Halt::Idle)?;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => self.touch(spot, &stat, loss),
-            FileType::Directory if loss == Loss::Attributes => self.touch(spot, &stat, loss),
+        let seen = found(spot)?.ok_or(Halt::Idle)?;
+        match seen.kind() {
+            FileType::RegularFile => self.touch(spot, &seen, loss),
+            FileType::Directory if loss == Loss::Attributes => self.touch(spot, &seen, loss),
             _ => Err(Halt::Idle),
         }
     }
@@ -312,10 +308,10 @@ impl Supervisor<'_> {
         recorder.born(path).map_err(|stop| Halt::Stopped(path.to_owned(), stop))
     }
 
-    fn touch(&mut self, spot: &Spot, stat: &Stat, loss: Loss) -> Result<(), Halt> {
+    fn touch(&mut self, spot: &Spot, seen: &Seen, loss: Loss) -> Result<(), Halt> {
         self.allowed(&spot.path)?;
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
-        let before = recorder.touch(spot, stat, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
+        let before = recorder.touch(spot, seen, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
         if let Some(before @ Before::File { saved: Saved::Lost(_), .. }) = before {
             self.watcher.tell(Effect::Touched { path: spot.path.clone(), before });
         }
@@ -324,6 +320,6 @@ impl Supervisor<'_> {
 }
 
 /// What is there.
-fn found(spot: &Spot) -> Result<Option<Stat>, Halt> {
-    Ok(spot.stat()?)
+fn found(spot: &Spot) -> Result<Option<Seen>, Halt> {
+    Ok(spot.seen()?)
 }
