@@ -11,6 +11,7 @@ mod inbox;
 mod lists;
 mod models;
 mod open;
+mod places;
 mod reports;
 mod servers;
 mod settings;
@@ -35,9 +36,8 @@ use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
-use crate::message::Usage;
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::report::{Ended, Report};
+use crate::protocol::report::Report;
 use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session, recall};
 use crate::stdx::clock::Clocks;
@@ -46,7 +46,7 @@ use crate::stdx::{panics, process};
 use inbox::Inbox;
 use models::Models;
 pub use models::OFFLINE;
-pub use open::{places, root};
+pub use places::{places, root};
 use reports::{Look, Reading};
 use shell::{Ran, Told};
 pub use skills::snapshot as skills;
@@ -340,22 +340,7 @@ impl Engine {
         if self.setup.presence != Presence::Attended || prompts == 0 {
             return;
         }
-        let (firsts, project) = (session.files().first_versions(), self.setup.project.clone());
-        let changed = tokio::task::spawn_blocking(move || changes::of_session(firsts, &project));
-        let changed = changed.await.unwrap_or_default();
-        let Usage { input, output, cache_read, cache_write, .. } = usage.total;
-        let ended = Ended {
-            session: session.id().to_owned(),
-            title: session.title().unwrap_or_default().to_owned(),
-            prompts,
-            // Front ends have seen them.
-            commands: 0,
-            files: changed.len() as u64,
-            added: changed.iter().map(|file| u64::from(file.added)).sum(),
-            removed: changed.iter().map(|file| u64::from(file.removed)).sum(),
-            tokens: input + output + cache_read + cache_write,
-            cost_usd: usage.cost_usd,
-        };
+        let ended = changes::receipt(session, &self.setup.project, usage, prompts).await;
         self.mailbox.emit(Event::Report(Report::Ended(ended))).await;
     }
 

@@ -192,7 +192,7 @@ fn ended(ended: &Ended) -> String {
         _ => format!("{} tokens", short(ended.tokens)),
     });
     let title = text::truncate(&text::clean_line(&ended.title), 60).into_owned();
-    let mut lines = format!("Session \"{title}\": {}\ngo on: cocode -c", done.join(" · "));
+    let mut lines = format!("Session \"{title}\": {}\nresume: cocode -c", done.join(" · "));
     if ended.files > 0 {
         let _ = write!(lines, "     undo all: cocode undo {}", ended.session.get(..8).unwrap_or(&ended.session));
     }

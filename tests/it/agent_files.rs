@@ -54,7 +54,7 @@ async fn it_begins_with_the_skills_that_its_definition_names() {
     let read = read_by(&ran, "a1");
     assert!(read[0].1.contains("Greet. Counted 3 for you."), "{read:#?}");
     let rest: Vec<(&str, &str)> = read[1..].iter().map(|(kind, text)| (kind.as_str(), text.as_str())).collect();
-    // One that goes on has it already.
+    // A session that continues has it already.
     assert_eq!(rest, [("prompt", "Go."), ("reply", "First."), ("prompt", "More."), ("reply", "Second.")]);
     let trace = ran.trace();
     let told: Vec<&str> = trace.lines().filter(|line| line.starts_with("notice")).collect();
@@ -163,7 +163,7 @@ async fn it_is_asked_with_the_model_that_is_named_for_it() {
         let asked: Vec<&str> = received.iter().map(|request| request.body["model"].as_str().unwrap()).collect();
         match want {
             Ok(name) => assert_eq!(asked, ["gpt-5.4", name, "gpt-5.4"], "{head} {model:?}: {}", ran.trace()),
-            // The model above is told, and goes on.
+            // The model above is told, and continues.
             Err(why) => {
                 assert_eq!(asked, ["gpt-5.4", "gpt-5.4"], "{head} {model:?}");
                 assert!(received[1].raw.contains(why), "{head} {model:?}: {}", ran.trace());

@@ -106,12 +106,12 @@ fn a_kill_with_running_agents_leaves_all_that_they_said() {
     screen.wait_for("three that run", |text| text.matches("1 call").count() == 3);
     screen.kill();
     drop(screen);
-    // The session goes on: every call has its answer, and what the agents did can be gone on with.
+    // The session continues: every call has its answer, and what the agents did can be continued.
     let script = program.script(
         "on.yaml",
         r#"
-- expect: {contains: go on}
-  reply: [tool: {name: Task, input: {description: go on, prompt: And now?, subagent_type: Explore, resume: a2}}]
+- expect: {contains: continue}
+  reply: [tool: {name: Task, input: {description: continue, prompt: And now?, subagent_type: Explore, resume: a2}}]
 - expect: {contains: Second half}
   reply: [text: Resumed.]
 - for: agent:Explore
@@ -119,7 +119,7 @@ fn a_kill_with_running_agents_leaves_all_that_they_said() {
   reply: [text: Second half.]
 "#,
     );
-    let done = program.run(&["-p", "go on", "--continue", "--offline-script", &script]);
+    let done = program.run(&["-p", "continue", "--continue", "--offline-script", &script]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "Resumed.\n"), "{}", done.err);
     let folder = program.logs().pop().unwrap().parent().unwrap().to_owned();
     for id in ["a1", "a2", "a3"] {

@@ -37,7 +37,7 @@ fn below(command: &str) -> String {
 enum Moment {
     /// With the prompt, so that the question arrives in the middle of it.
     Before,
-    /// While the question stands in its line.
+    /// While the question is in its line.
     Waiting,
     /// As soon as the dialog can be seen.
     Opened,
@@ -65,7 +65,7 @@ fn typed(tool: &str, headline: &str, size: (u16, u16), moment: Moment) {
         screen.send(&SENTENCE[end - 1..end]);
         screen.wait_for(&what, |text| text.contains(&format!("> {}", SENTENCE[..end].trim_end())));
     }
-    // Every letter stands in the prompt, the question waits, and nothing was done.
+    // Every letter is in the prompt, the question waits, and nothing was done.
     waits(&screen);
     screen.wait_text(&format!("> {SENTENCE}"));
     assert!(!program.project().join("made").exists(), "{what}");

@@ -105,7 +105,7 @@ fn a_log_that_cannot_grow_stops_the_turn() {
     let done = program.wait(program.command("sh", &args));
     check(&done, 1, &["error: "]);
     assert!(done.err.contains("full") || done.err.contains("large") || done.err.contains("space"), "{}", done.err);
-    // What was written before is whole, and the session goes on where there is room.
+    // What was written before is whole, and the session continues where there is room.
     let after = program.script("ok.yaml", OK);
     let done = program.run(&["--continue", "-p", "again", "--offline-script", &after]);
     assert_eq!((done.code, done.out.as_str()), (Some(0), "Fine.\n"), "{}", done.err);

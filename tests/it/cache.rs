@@ -245,7 +245,7 @@ async fn what_comes_behind_a_conversation_breaks_nothing() {
     // Nor does what is written behind a shorter one, while the shorter one is kept.
     let mut story = Story::new();
     story.api.allow_other_prefix();
-    let ran = play(&after_begin(&[Rewind("three"), Say("anew ", 9_000)]), &mut story).await;
+    let ran = play(&after_begin(&[Rewind("three"), Say("again ", 9_000)]), &mut story).await;
     assert_eq!(ran.session().facts().breaks, [], "{}", ran.trace());
 }
 
@@ -520,7 +520,7 @@ async fn a_budget_warns_and_then_ends_the_turn_between_two_requests() {
         assert!(trace.contains(&warned) && trace.contains(&stopped), "{trace}");
         assert!(trace.ends_with("turn ended Budget"), "{trace}");
         assert_eq!(api.received().len(), 3, "{trace}");
-        // What was spent stands in the ledger, for every other process.
+        // What was spent is in the ledger, for every other process.
         let ledger =
             std::fs::read_to_string(ran.home().parent().unwrap().join(".local/state/cocode/ledger.jsonl")).unwrap();
         let lines: Vec<serde_json::Value> = ledger.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -294,7 +294,7 @@ async fn over_every_wire_exactly_the_skills_commands_run_unasked() {
             .run()
             .await;
         api.assert_clean();
-        // What the model began with: the instructions, how the repository stands, and the user's words.
+        // What the model began with: the instructions, the state of the repository, and the user's words.
         let first = &api.received()[0].raw;
         for want in ["Make one git commit", "M  a.txt", " M b.txt", "notes: begin", "ARGUMENTS: please"] {
             assert!(first.contains(want), "{wire:?}: {want} is not in {first}");

@@ -278,7 +278,7 @@ async fn a_hook_that_hangs_is_left_behind() {
 #[tokio::test]
 async fn a_summary_that_breaks_off_is_asked_for_once_more() {
     let settings = format!("{SETTINGS}compact = {{ keep_recent_tokens = 0 }}");
-    let summary = || Reply::turn().text("<summary>All is well, and this is how it goes on.</summary>");
+    let summary = || Reply::turn().text("<summary>All is well, and this is how it continues.</summary>");
     for (second, want) in [(summary(), "full"), (summary().cut_after(200), "ApiError")] {
         let api = FakeApi::start([
             Reply::turn().text("One."),
@@ -355,7 +355,7 @@ async fn ten_thousand_messages_are_compacted() {
         .begin(cocode::engine::Begin::Continue)
         .script("- {for: summary, repeat: 2, reply: [text: '<summary>S</summary>']}\n- reply: [text: done]")
         .set("features = { session_memory = false, micro_compact = false }")
-        .prompt("go on")
+        .prompt("continue")
         .run()
         .await;
     assert_eq!(tiers(&run), ["full"], "{}", run.trace());

@@ -84,7 +84,7 @@ fn tiers(run: &Ran) -> Vec<String> {
 /// What the next prompt is sent with.
 async fn afterwards(run: Ran, wire: WireName) -> String {
     let (api, project) = (FakeApi::start([Reply::turn().text("Two.")]), run.project());
-    over(Harness::after(run), wire, &api, SETTINGS).prompt("go on").run().await;
+    over(Harness::after(run), wire, &api, SETTINGS).prompt("continue").run().await;
     api.assert_clean();
     layout(&api.received()[0].body).replace(project.to_string_lossy().as_ref(), "$P")
 }

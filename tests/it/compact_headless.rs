@@ -136,7 +136,7 @@ fn a_single_command_waits_for_its_summary_and_can_be_stopped() {
     let args = |text: &'static str| ["-p", text, "--trust", "--continue", "--offline-script", &script];
     let first = program.run(&["-p", "first", "--trust", "--offline-script", &script]);
     assert_eq!(first.out, "One.\n", "{}", first.err);
-    // A script starts anew with each process; here its first step has been played in the log.
+    // A script starts over with each process; here its first step has been played in the log.
     let long = program.script("long.yaml", &SCRIPT.replace("- reply: [text: One.]\n", ""));
     let second = program.run(&["-p", "second", "--trust", "--continue", "--offline-script", &long]);
     assert_eq!(second.out, "Two.\n", "{}", second.err);

@@ -1,4 +1,4 @@
-//! What a compaction keeps and brings back, in which order; and how it is shown when the session goes on.
+//! What a compaction keeps and brings back, in which order; and how it is shown when the session continues.
 
 use std::path::Path;
 
@@ -50,7 +50,7 @@ async fn everything() -> Ran {
         .prompt("/tidy")
         .prompt("/plan what to do")
         .prompt("/compact")
-        .prompt("go on")
+        .prompt("continue")
         .run()
         .await
 }
@@ -98,7 +98,7 @@ fn without_kind(message: &mut Value) {
     }
 }
 
-/// What is read of a session that goes on over a changed log, and is compacted again.
+/// What is read of a session that continues over a changed log, and is compacted again.
 async fn read_after(change: fn(&mut Value)) -> Vec<String> {
     let run = everything().await;
     rewrite(&run.log(), change);
@@ -159,7 +159,7 @@ async fn kept_results_beyond_the_newest_stand_behind_a_digest() {
     // A file whose read is archived is not known as read any more.
     let known = |run: &Ran, name: &str| run.session().context().seen().contains_key(&run.project().join(name));
     assert!(known(&run, "14.txt") && !known(&run, "11.txt"));
-    // Taken back, it is as if that had never been.
+    // Once undone, it is as if that had never been.
     let run = Harness::after(run).prompt("/compact undo").run().await;
     let rows = reads(&run);
     assert_eq!(rows.iter().filter(|row| row.starts_with("=    ")).count(), 14, "{rows:#?}");
@@ -213,7 +213,7 @@ async fn a_rewind_across_two_boundaries_brings_everything_back() {
     let at = |text: &str| prompts.iter().find(|(_, prompt)| prompt == text).unwrap().0;
     // To before the second prompt: the first boundary holds again, the second does not.
     let op = Op::Rewind { to: at("second"), what: RewindWhat::Conversation };
-    let run = Harness::after(run).script("- reply: [text: anew]").at("session", op).prompt("other").run().await;
+    let run = Harness::after(run).script("- reply: [text: afresh]").at("session", op).prompt("other").run().await;
     let rows = reads(&run).join("\n");
     assert!(rows.contains("other") && !rows.contains("third") && !rows.contains("second"), "{rows}");
     let context = run.session().context().messages().iter().map(|message| message.text()).collect::<String>();

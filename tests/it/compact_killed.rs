@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of a compaction: the conversation is as it was, or compacted, and goes on.
+//! A process that is killed in the middle of a compaction: the conversation is as it was, or compacted, and the session continues.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -40,7 +40,7 @@ async fn check(harness: Harness, variable: &str, want: &[&str]) {
 #[tokio::test]
 async fn without_compaction_nothing_is_done_at_all() {
     let tooled = |tokens| third(tokens, "").prompt("/compact").prompt("/compact micro").prompt("/compact undo");
-    // Below the blocking mark it goes on, above it the prompt is held, and every form of the command says why.
+    // Below the blocking mark it continues, above it the prompt is held, and every form of the command says why.
     check(tooled(170_000), "DISABLE_COMPACT", &["reply three", "notice off", "notice off", "notice off"]).await;
     check(tooled(178_000), "DISABLE_COMPACT", &["error the conversation", "notice off", "notice off", "notice off"])
         .await;

@@ -136,7 +136,7 @@ async fn the_window_is_drawn() {
         .prompt("read it twice")
         .prompt("/context")
         .prompt("/compact")
-        .prompt("go on")
+        .prompt("continue")
         .run()
         .await;
     let told = |run: &Ran| run.trace().split("notice ").nth(1).expect("a notice").replace('⏎', "\n");
@@ -162,7 +162,7 @@ async fn old_results_are_cleared_on_request() {
     for file in 1..=5 {
         script.push_str(&format!("\n- reply: [tool: {{name: Read, input: {{file_path: {file}.txt}}}}]"));
     }
-    script.push_str("\n- reply: [text: done]\n- {expect: {contains: were cleared}, reply: [text: go on]}");
+    script.push_str("\n- reply: [text: done]\n- {expect: {contains: were cleared}, reply: [text: continue]}");
     let harness = (1..=5).fold(Harness::new(), |harness, file| {
         harness.file(&format!("{file}.txt"), &"some words in a line\n".repeat(500))
     });
@@ -214,7 +214,7 @@ async fn files_todos_and_the_words_of_hooks_come_back() {
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {texts:#?}");
     assert_eq!(at("soon gone"), None);
     let read = |name: &str| std::fs::read_to_string(run.project().join(name)).unwrap();
-    // What came back whole may be edited; a note is no read.
+    // What came back whole may be edited; a note does not count as a read.
     assert_eq!(read("small.txt"), "the half of a small file\n", "{}", run.trace());
     assert_eq!(read("big.txt"), big);
     let after: serde_json::Value = serde_json::from_str(&read("after.json")).unwrap();

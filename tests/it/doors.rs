@@ -46,7 +46,7 @@ fn a_pasted_key_is_stored_and_found_nowhere_else() {
     screen.wait_text("Paste the key for Gemini");
     screen.wait_text("29 characters");
     screen.resize(40, 12);
-    // Only a screen that was drawn anew has it so: the terminal itself cuts the rows of the wider one.
+    // Only a screen that was drawn again has it so: the terminal itself cuts the rows of the wider one.
     screen.wait_text("credentials.toml, which\nonly you can read");
     screen.wait_text("•   29\n");
     screen.resize(80, 24);

@@ -60,7 +60,7 @@ fn the_viewer_reads_a_long_session_page_by_page() {
     screen.wait_text("answer 1.");
     screen.send("G");
     screen.wait_text("answer 200.");
-    // What is found stands in none of the pages that were read.
+    // What is found is on none of the pages that were read.
     screen.send("/prompt 77.\r");
     screen.wait_text("answer 77.");
     screen.send("q");

@@ -161,7 +161,7 @@ async fn exports_are_written_once() {
 
 #[tokio::test]
 async fn a_granted_rule_can_be_revoked() {
-    // The user's own settings: the home stands beside the project.
+    // The user's own settings: the home is beside the project.
     let run = Harness::new()
         .folder(".claude")
         .folder("project")

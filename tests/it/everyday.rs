@@ -137,7 +137,7 @@ async fn is_confined() -> bool {
 }
 
 /// Nobody is there to be asked: what the sandbox holds runs, what it does not hold is denied, and what a command that nobody
-/// saw does to protected files is taken back.
+/// saw does to protected files is undone.
 #[tokio::test]
 async fn what_the_sandbox_holds_runs_unasked() {
     if !is_confined().await {

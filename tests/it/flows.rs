@@ -37,7 +37,7 @@ fn the_last_screen_is_a_receipt_and_undo_takes_everything_back() {
             && done.ends_with(" tokens"),
         "{text}"
     );
-    let next = line("go on: cocode -c     undo all: cocode undo ");
+    let next = line("resume: cocode -c     undo all: cocode undo ");
     let id = next.rsplit(' ').next().unwrap();
     assert_eq!(id.len(), 8, "{text}");
     let undone = program.run(&["undo", id]);
@@ -56,7 +56,7 @@ fn nothing_was_done_nothing_is_told() {
     let mut screen = launch(&program, (80, 24), &["--offline"]);
     screen.wait_text(READY);
     leave(&mut screen);
-    assert!(!screen.text().contains("go on:"), "{}", screen.text());
+    assert!(!screen.text().contains("resume:"), "{}", screen.text());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_rule_for_all_folders_runs_no_hook_that_nobody_trusts() {
     }
 }
 
-/// What is no hook, and one that is the user's own.
+/// What is not a hook, and one that is the user's own.
 #[test]
 fn what_runs_nothing_of_the_repository_needs_no_trust() {
     let own = "git config --global core.hooksPath";

@@ -81,7 +81,7 @@ fn only_an_accepted_answer_counts() {
     check(good, 0, seven);
     check(&format!("{}{good}", bad(1)), 0, seven);
     check(&format!("{missing}{asked}"), 0, seven);
-    // What is rejected later does not take back what was accepted.
+    // What is rejected later does not withdraw what was accepted.
     check(
         &format!("- reply: [tool: {{name: StructuredOutput, input: {{n: 7}}}}]\n{}- reply: [text: Done.]\n", bad(1)),
         0,
@@ -562,7 +562,7 @@ fn without_a_key_a_script_is_told_who_answers() {
     assert!(done.err.contains("No key is set") && done.err.contains("--offline"), "{done:#?}");
     assert_eq!((done.lines()[0]["model"].as_str(), done.code), (Some("offline/offline"), Some(0)));
     assert_eq!(offline(Program::new(), &["--offline"]).err, "");
-    // Whoever set up a provider does not want another one in its place.
+    // Somebody who set up a provider does not want another in its place.
     for (name, value) in [("ANTHROPIC_BASE_URL", "https://gate.invalid"), ("ANTHROPIC_MODEL", "opus")] {
         let done = offline(Program::new().env(name, value), &[]);
         assert_eq!(done.code, Some(1), "{name}: {done:#?}");

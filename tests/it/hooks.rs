@@ -105,7 +105,7 @@ async fn pre_tool_use_denies_asks_and_allows() {
         (&["hook PreToolUse:Bash done", "toolresult Denied: Denied: a PreToolUse hook asks you to review it."], false),
     )
     .await;
-    // A hook that breaks is told of, and stands in nobody's way.
+    // A hook that breaks is reported, and holds nobody up.
     check(
         "echo oops >&2; exit 1",
         Mode::Bypass,
@@ -138,7 +138,7 @@ async fn a_hook_with_a_condition_runs_for_what_it_is_about() {
     }
     check("PreToolUse", "Bash(touch:*)", "echo x && touch a", true).await;
     check("PreToolUse", "Bash(touch:*)", "echo $(touch a)", true).await;
-    // What nobody can read, rule or line, is no reason to skip a guard.
+    // What nobody can read, rule or line, does not justify it to skip a guard.
     check("PreToolUse", "Bash(touch", "ls", true).await;
     check("PreToolUse", "Bash(touch:*)", "$(cat line)", true).await;
 }

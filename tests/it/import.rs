@@ -62,9 +62,9 @@ fn what_four_agents_left_is_imported_once_and_found() {
         let found = program.run(&["find", words]);
         assert!(found.out.contains(want), "{words}: {}{}", found.out, found.err);
     }
-    // What was taken back, put aside or said to a sub-agent is not.
+    // What was undone, put aside or said to a sub-agent is not.
     for words in
-        ["reverted", "branch", "sub-agent", "\"taken back\"", "abcdef12345", "Caveat", "synthetic", "environment"]
+        ["reverted", "branch", "sub-agent", "\"was withdrawn\"", "abcdef12345", "Caveat", "synthetic", "environment"]
     {
         assert_eq!(program.run(&["find", words]).code, Some(1), "{words}");
     }
@@ -79,7 +79,7 @@ fn a_session_that_grew_is_updated_and_one_that_was_continued_is_not() {
     let program = with_sessions();
     assert_eq!(program.run(&["import", "claude"]).code, Some(0));
     let script = program.script("one.yaml", "- reply: [text: Continued here.]\n");
-    let resumed = program.run(&["-p", "go on", "-r", "Harbor port", "--offline-script", &script]);
+    let resumed = program.run(&["-p", "continue", "-r", "Harbor port", "--offline-script", &script]);
     assert_eq!((resumed.code, resumed.out.trim()), (Some(0), "Continued here."), "{}", resumed.err);
     let folder = program.home().join(".claude/projects/-home-me-harbor");
     for (id, last) in [("11111111-2222-4333-8444-555555555555", "r2"), ("aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee", "a2")] {

@@ -1,4 +1,4 @@
-//! A process that is killed at any byte of its output loses nothing that it has shown, and the session goes on.
+//! A process that is killed at any byte of its output loses nothing that it has shown, and the session continues.
 
 use std::io::Read;
 use std::path::Path;
@@ -77,7 +77,7 @@ fn problems(messages: &[std::sync::Arc<Message>]) -> Vec<String> {
     problems
 }
 
-/// What a complete line of output has shown, as it stands in the log: texts and ids of calls.
+/// What a complete line of output has shown, as it is in the log: texts and ids of calls.
 fn shown(line: &str) -> Vec<String> {
     let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
     let content = line["message"]["content"].as_array().cloned().unwrap_or_default();
@@ -127,13 +127,13 @@ fn check(point: usize, bytes: usize) {
     }
     drop(session);
     if session_is_new(&messages) {
-        // Killed before the prompt was taken: there is nothing to go on with, and nothing was shown.
+        // Killed before the prompt was taken: there is nothing to continue, and nothing was shown.
         assert!(rows.is_empty(), "killed at {bytes}: shown, but in no log:\n{out}");
         return;
     }
     if point.is_multiple_of(SENT) {
         let api = FakeApi::start([Reply::turn().text("Here again.")]);
-        let mut args = vec!["--continue", "-p", "go on"];
+        let mut args = vec!["--continue", "-p", "continue"];
         args.extend(["--model", "anthropic/claude-sonnet-5"]);
         let mut command = program.command(Program::binary(), &args);
         command.envs(api.env(WireName::Anthropic));

@@ -1,4 +1,4 @@
-//! Every dependency is under a licence of deny.toml's list, comes from the package registry, and is none of the banned ones.
+//! Every dependency is under a licence of deny.toml's list, comes from the package registry, and is not one of the banned ones.
 //!
 //! `cargo deny` says the same and more, where it is installed; this needs nothing but cargo, and no network.
 

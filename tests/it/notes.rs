@@ -156,7 +156,7 @@ async fn notes_serve_automatic_compaction_too() {
     assert_eq!(tiers(&run), ["session_memory"], "{}", run.trace());
     let texts: Vec<String> = run.session().context().messages().iter().map(|message| message.text()).collect();
     let (_, later) = texts.split_at(texts.iter().position(|text| text.contains("- the parser")).unwrap());
-    // What came after the notes stands word for word behind them.
+    // What came after the notes follows them word for word.
     assert!(later[0].contains("Carry on"), "{later:?}");
     assert_eq!(later[1..3], ["third", "three"]);
 }

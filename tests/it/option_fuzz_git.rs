@@ -32,7 +32,7 @@ const ACTING: &[&str] = &[
     "--set-upstream-to=HEAD", "--replace-all", "-w", "--filters", "--stdin", "--file=new.txt", "--verify", "-i", "-p",
 ];
 
-/// What stands before a subcommand.
+/// What comes before a subcommand.
 const BEFORE: &[&str] = &[
     "-c core.pager=./mark -p",
     "-c diff.external=./mark",

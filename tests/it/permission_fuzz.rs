@@ -125,7 +125,7 @@ const OPERANDS: &[&str] = &[
     "$!-onew.txt", "$(git merge-base HEAD nosuch)-onew.txt", "$(git merge-base HEAD nosuch)-delete", "$?", "{a,$}x", "$x{a,b}", "[-]i",
 ];
 
-/// What stands after a command.
+/// What comes after a command.
 #[rustfmt::skip]
 const REDIRECTS: &[&str] = &[
     "", "", "", "", "", "", "", "", "", "> /dev/null", "2>&1", "2>/dev/null", "< a.txt", "> new.txt", ">> a.txt", ">| new.txt",
@@ -466,7 +466,7 @@ fn seeds(table: &str, names: &[&str]) -> Vec<String> {
         .lines()
         .filter(|line| !line.starts_with(['#', '[']))
         .filter_map(|line| line.split_once(' '))
-        // Most of what asks goes on asking, and so does what only other rules allow.
+        // Most of what asks keeps asking, and so does what only other rules allow.
         .flat_map(|(want, line)| {
             let known = names.iter().any(|name| line.starts_with(name));
             std::iter::repeat_n(line, if want == "allow" && known { 8 } else { 1 })

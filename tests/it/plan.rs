@@ -38,7 +38,7 @@ pub(crate) fn notes(run: &Ran) -> Vec<PlanNote> {
 #[tokio::test]
 async fn a_plan_is_written_reviewed_and_carried_out() {
     let run = planned().answer(approve(Approval::AcceptEdits)).run().await;
-    // Which skills are shipped is none of its business.
+    // Which skills are shipped does not matter here.
     let trace = run.trace();
     let lines: Vec<&str> = trace.lines().filter(|line| !line.contains("# Skills")).collect();
     insta::assert_snapshot!(lines.join("\n"));
@@ -113,7 +113,7 @@ async fn nothing_but_the_user_leaves_plan_mode() {
     assert!(trace.contains("Error: There is no plan yet: write it to $PLAN with the Write tool"), "{trace}");
     assert!(!trace.contains("\nask "), "{trace}");
     stays(&run).await;
-    // A new process goes on in it, with the same plan file.
+    // A new process continues in it, with the same plan file.
     let slug = run.session().facts().plan_slug.clone();
     let again = Harness::after(run).script("- reply: [text: Resumed.]").prompt("on").run().await;
     stays(&again).await;
@@ -198,7 +198,7 @@ async fn a_fresh_context_opens_with_the_plan_and_the_request() {
     assert!(texts[1].contains("# The approved plan") && texts[1].contains("1. Write a.txt."), "{texts:#?}");
     assert_eq!(&texts[2..], ["write a.txt", "Done."]);
     assert_eq!(notes(&run), [PlanNote::Exit]);
-    // Whoever wants a compaction back does not get the conversation from before the plan.
+    // Undoing a compaction does not bring back the conversation from before the plan.
     let run = Harness::after(run).prompt("/compact undo").prompt("/compact undo plan").run().await;
     let trace = run.trace();
     assert!(trace.contains("not a compaction. `/compact undo plan` takes it back."), "{trace}");

@@ -315,7 +315,7 @@ pub(crate) fn outcomes(run: &Ran) -> Vec<(Outcome, String)> {
 async fn attack(started: Mode, settings: &str) {
     let calls = calls();
     assert!(calls.len() >= 100);
-    // Several calls a reply, so that one that is refused is no end of the others.
+    // Several calls a reply, so that one that is refused does not end the others.
     let mut steps: Vec<Value> = calls
         .chunks(20)
         .map(|calls| json!({ "reply": calls.iter().map(|call| json!({ "tool": call })).collect::<Vec<_>>() }))

@@ -51,7 +51,7 @@ async fn nothing_that_happens_to_a_turn_leaves_it() {
         ("entered again", one("tool: {name: EnterPlanMode, input: {}}"), |run| run.answer(Answer::Yes)),
         ("a no", planned.into(), |run| run.answer(Answer::No { feedback: None })),
         ("a no with words", planned.into(), |run| run.answer(Answer::No { feedback: Some("b".into()) })),
-        ("a yes that is no approval", planned.into(), |run| run.answer(Answer::Yes)),
+        ("a yes that is not an approval", planned.into(), |run| run.answer(Answer::Yes)),
         ("an answer to another question", planned.into(), |run| {
             run.answer(Answer::Chosen { answers: vec![vec!["a".into()]] })
         }),

@@ -1,4 +1,4 @@
-//! Ways around plan mode: by sub-agents, skills, hooks, what stands in the plan file's place, and a kill. Rules that allow
+//! Ways around plan mode: by sub-agents, skills, hooks, what is in the plan file's place, and a kill. Rules that allow
 //! everything, hooks that say yes and a user who does, too, are there in every row; what is below the project and the home
 //! is compared with what was there before.
 
@@ -270,7 +270,7 @@ async fn no_hook_makes_a_change_of_something_harmless() {
     }
 }
 
-/// What stands in the plan file's place, or leads to it.
+/// What is in the plan file's place, or leads to it.
 #[tokio::test]
 async fn nothing_beside_the_plan_file_is_reached_through_it() {
     let start = async || {

@@ -88,7 +88,7 @@ async fn agents_side_by_side() {
         let first = launch(launch(launch(Reply::turn(), "Explore", "One."), "Explore", "Two."), "Plan", "Three.");
         let look = || Reply::turn().call("LS", json!({ "path": "." }));
         let mut replies = vec![first];
-        // Whoever comes first: each looks, then reports.
+        // In any order: each looks, then reports.
         replies.extend((0..3).map(|_| look()));
         replies.extend((0..3).map(|_| Reply::turn().text("Seen.")));
         replies.push(Reply::turn().text("All seen."));

@@ -602,7 +602,7 @@ fn git_that_passes_as_reading_runs_no_hooks() {
         (Mode::Default, "git status; ./release.sh", (Ask, false)),
         (Mode::Bypass, "git status; ./release.sh", (Allow, false)),
         (Mode::Bypass, "git status", (Allow, true)),
-        // The hooks are the commit's, and then also of what stands beside it.
+        // The hooks are the commit's, and then also of what is beside it.
         (Mode::Default, "git commit -m x", (Allow, false)),
         (Mode::Default, "git status && git commit -m x", (Ask, false)),
         (Mode::Default, "git commit -m x && git log", (Allow, false)),

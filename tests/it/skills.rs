@@ -243,7 +243,7 @@ async fn an_argument_never_becomes_a_command() {
     }
 }
 
-/// Rules of a skill are the weakest that allow: whoever says no or asks is above them.
+/// Rules of a skill are the weakest that allow: any rule that denies or asks is above them.
 #[tokio::test]
 async fn a_skill_grants_no_more_than_the_mode_and_the_rules() {
     for grant in ["'*'", "Bash", "Bash(*)", "Bash(touch:*), Write, Edit"] {
@@ -530,7 +530,7 @@ async fn a_skill_opens_no_more_than_its_own_folder() {
 async fn a_crash_ends_the_model_of_a_run() {
     let run = own("think", "model: opus", "Think.").script(DONE).prompt("/think").run().await;
     let log = run.session().log().to_owned();
-    // As it stands when the process dies within the run.
+    // As it is when the process dies within the run.
     let text = std::fs::read_to_string(&log).unwrap();
     let cut: Vec<&str> = text.lines().take_while(|line| !line.contains("\"turn_ended\"")).collect();
     std::fs::write(&log, cut.join("\n") + "\n").unwrap();

@@ -461,7 +461,7 @@ fn a_prompt_that_failed_comes_back() {
     screen.wait_text("claude");
     screen.send("a prompt, schön 日本\r");
     screen.wait_text("invalid x-api-key");
-    screen.wait_for("the way to mend it", |screen| screen.contains("ANTHROPIC_API_KEY"));
+    screen.wait_for("the way to fix it", |screen| screen.contains("ANTHROPIC_API_KEY"));
     screen.wait_text("> a prompt, schön 日本");
     screen.send("\r");
     screen.wait_text("Now it works, 日本.");

@@ -116,7 +116,7 @@ fn opaque(wire: WireName) -> &'static str {
     }
 }
 
-/// Every value of a key, wherever it stands.
+/// Every value of a key, wherever it is.
 fn values(value: &Value, key: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(object) => {
@@ -227,7 +227,7 @@ async fn a_keyword_counts_for_its_message() {
         .prompt("please Ultrathink")
         .prompt("and `ultrathink`?")
         .prompt("请deepthink一下")
-        .prompt("ultrathinking is no word")
+        .prompt("ultrathinking is not a word")
         .run()
         .await;
     api.assert_clean();

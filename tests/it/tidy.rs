@@ -45,7 +45,7 @@ const ONLY: &[(&str, &[&str])] = &[
 
 /// What starts a program other than under a policy, or with the reason why not (`Unconfined`): the code, and who may say it.
 const STARTS: &[(&str, &[&str])] = &[
-    // Whoever makes a command: the user's own editor, which has the terminal meanwhile, and what is listed below.
+    // What else makes a command: the user's own editor, which has the terminal meanwhile, and what is listed below.
     (
         "Command::new(",
         &[
@@ -88,7 +88,7 @@ const STARTS: &[(&str, &[&str])] = &[
 ];
 
 /// Longest file before its tests, in lines.
-const MAX_LINES: usize = 530;
+const MAX_LINES: usize = 500;
 
 /// Most packages in Cargo.lock: every new dependency is a decision.
 const MAX_PACKAGES: usize = 470;
@@ -361,7 +361,7 @@ fn tidy_finds_what_it_looks_for() {
     check(
         "src/stdx/a.rs",
         &"\n".repeat(MAX_LINES),
-        &["src/stdx/a.rs: 531 lines before its tests; 530 are a lot already: split the state"],
+        &["src/stdx/a.rs: 501 lines before its tests; 500 are a lot already: split the state"],
     );
     check("tests/it/a.rs", &["todo", "!()"].concat(), &[&["tests/it/a.rs:2: todo", "!(…"].concat()]);
     assert_eq!(faults_of("src/stdx/a.rs", "fn f() {}"), ["src/stdx/a.rs: starts without a `//!` module doc"]);

@@ -1,4 +1,4 @@
-//! Resizes in a real tmux, which makes all rows anew and pushes those at the top out of reach. Where there is no tmux,
+//! Resizes in a real tmux, which makes all rows again and pushes those at the top out of reach. Where there is no tmux,
 //! nothing can be said.
 
 use std::cell::RefCell;
@@ -73,7 +73,7 @@ impl Tmux {
     }
 
     /// Waits until the live region is drawn for this size, has found the bottom of the screen, and nothing moves any more:
-    /// tmux tells a program of a new size up to 250 ms after it made the rows anew, and what is drawn in between is lost.
+    /// tmux tells a program of a new size up to 250 ms after it made the rows again, and what is drawn in between is lost.
     #[track_caller]
     fn at_rest(&self, (columns, rows): (u16, u16)) {
         let whole = |rule: &str| rule.ends_with('─') && rule.chars().count() == usize::from(columns);

@@ -14,7 +14,7 @@ const JSON: &str = ".claude/settings.json";
 const TOML: &str = ".cocode/config.toml";
 const HOOK: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sh tools/stop.sh > seen"}]}]}}"#;
 
-/// File, what stands there, what stands there later; and the file that a hook runs, where it is that which changes.
+/// File, what is in it, what is in it later; and the file that a hook runs, where it is that which changes.
 const SETTINGS: [(&str, &str, &str); 18] = [
     (JSON, r#"{"permissions": {"allow": ["Bash(a:*)"]}}"#, r#"{"permissions": {"allow": ["Bash(b:*)"]}}"#),
     (JSON, r#"{"permissions": {"defaultMode": "plan"}}"#, r#"{"permissions": {"defaultMode": "acceptEdits"}}"#),

@@ -71,7 +71,7 @@ async fn a_prompt_after_a_cancelled_stream_is_valid() {
             .text("Some words that are long enough to be cut.")
             .call("Read", json!({"file_path": "a.txt"}));
         let api = FakeApi::start([cut.chunks(40).hang_after(1_400), Reply::turn().text("Here again.")]);
-        let run = over(wire, &api).prompt("go").prompt("go on").at("text Some", Op::Interrupt).run().await;
+        let run = over(wire, &api).prompt("go").prompt("continue").at("text Some", Op::Interrupt).run().await;
         let trace = run.trace();
         assert!(trace.contains("turn ended Interrupted"), "{wire:?}:\n{trace}");
         assert!(trace.ends_with("reply Here again.\nturn ended Done"), "{wire:?}:\n{trace}");
@@ -137,12 +137,12 @@ async fn plans_and_questions_over_each_wire() {
         assert!(trace.contains("Ok: The user answered:⏎- Which store? → Files; a cloud"), "{wire:?}: {trace}");
         assert!(trace.contains("Error: There is no plan yet"), "{wire:?}: {trace}");
         api.assert_clean();
-        // A fresh context begins anew.
+        // A fresh context starts over.
         api.allow_other_prefix();
         let slug = run.session().facts().plan_slug.clone().unwrap();
         let plans = run.project().parent().unwrap().join(".claude/plans");
         std::fs::write(plans.join(format!("{slug}.md")), "# The plan\nDo it.\n").unwrap();
-        let mut again = Harness::after(run).prompt("go on").answer(Answer::Approve { how: Approval::FreshContext });
+        let mut again = Harness::after(run).prompt("continue").answer(Answer::Approve { how: Approval::FreshContext });
         if wire == WireName::OpenaiChat {
             let url = api.base_url(wire);
             let table = format!("model = \"x/m-1\"\n[providers.x]\nwire = \"openai-chat\"\nbase_url = \"{url}\"\n");

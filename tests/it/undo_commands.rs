@@ -1,4 +1,4 @@
-//! What shell commands change is undone and redone like edits, whoever runs them, also after a kill; the horror cases of other
+//! What shell commands change is undone and redone like edits, no matter who runs them, also after a kill; the horror cases of other
 //! agents by name.
 
 use std::collections::BTreeMap;

@@ -4,9 +4,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::message::{BlobId, FileDiff};
+use crate::message::{BlobId, FileDiff, Usage};
 use crate::permission::OwnGit;
-use crate::protocol::{Changes, Hunk, Reviewed, Scope, Span, Verdict};
+use crate::protocol::report::Ended;
+use crate::protocol::{Changes, Hunk, Reviewed, Scope, Span, UsageInfo, Verdict};
 use crate::session::review::{self, Changed, Sides};
 use crate::session::{First, Session};
 use crate::stdx::ansi::visible;
@@ -45,6 +46,25 @@ pub(super) async fn gather(session: &Session, git: &OwnGit) -> Changes {
     let work = move || (of_session(firsts, &own), reviews.into_iter().map(|changed| scope(changed, &own)).collect());
     let (session, scopes) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
     Changes { session, uncommitted: uncommitted(git).await, scopes }
+}
+
+/// What is told at the end of a session: what it changed, and what it used.
+pub(super) async fn receipt(session: &Session, project: &Path, usage: UsageInfo, prompts: u64) -> Ended {
+    let (firsts, project) = (session.files().first_versions(), project.to_path_buf());
+    let changed = tokio::task::spawn_blocking(move || of_session(firsts, &project)).await.unwrap_or_default();
+    let Usage { input, output, cache_read, cache_write, .. } = usage.total;
+    Ended {
+        session: session.id().to_owned(),
+        title: session.title().unwrap_or_default().to_owned(),
+        prompts,
+        // Front ends have seen them.
+        commands: 0,
+        files: changed.len() as u64,
+        added: changed.iter().map(|file| u64::from(file.added)).sum(),
+        removed: changed.iter().map(|file| u64::from(file.removed)).sum(),
+        tokens: input + output + cache_read + cache_write,
+        cost_usd: usage.cost_usd,
+    }
 }
 
 fn scope(Changed { turn, prompt, files }: Changed, project: &Path) -> Scope {

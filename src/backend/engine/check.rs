@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::doctor::Here;
-use super::{open, skills};
+use super::{open, places, skills};
 use crate::agent::Grounds;
 use crate::commands::catalog::Snapshot;
 use crate::config::{self, trust};
@@ -137,14 +137,14 @@ impl Folder {
         let own = config::load(here.paths, here.env, toml::Table::new()).ok();
         let loaded = own.map(|own| own.with_project(here.cwd, &trusted));
         let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, &loaded.config));
-        let git = loaded.as_ref().map(|loaded| open::git_variables(here.env, loaded)).unwrap_or_default();
+        let git = loaded.as_ref().map(|loaded| places::git_variables(here.env, loaded)).unwrap_or_default();
         let rules = loaded.as_ref().map(|loaded| open::rules(loaded).0).unwrap_or_default();
         let git_hooks = loaded.as_ref().map(|loaded| loaded.git_hooks.clone()).unwrap_or_default();
         let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
         let definitions = open::definitions(here.paths, here.cwd, &trusted);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
-        let places = Places { git, git_hooks, ..open::places(here.paths, here.cwd, &[]) };
+        let places = Places { git, git_hooks, ..places::places(here.paths, here.cwd, &[]) };
         Ok(Folder { places, toolbox, skills, rules, mode })
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, forecast, lists, open, skills};
+use super::{Begin, Engine, Inbox, changes, forecast, lists, open, places, skills};
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
@@ -107,7 +107,7 @@ impl Engine {
             Some(mode) => mode,
             None => now,
         };
-        self.agent.take_session(session, open::git_status(&self.setup, &self.loaded));
+        self.agent.take_session(session, places::git_status(&self.setup, &self.loaded));
         // Where plan mode was entered from goes along with it.
         let modes = if mode == Mode::Plan { vec![before_plan, mode] } else { vec![mode] };
         if !self.agent.conversation.session.read_only() && mode != self.agent.conversation.mode() {

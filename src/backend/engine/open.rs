@@ -1,27 +1,26 @@
 //! The start: project settings, trust, session, model. Every question is asked while ops are served already.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::grants::Files;
 use super::models::Models;
+use super::places::{gateway, git_status, root};
 use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Known, Setup, servers, skills};
-use crate::agent::{self, Agent, Model, Parts, Presence, prompt::GitStatus};
+use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
-use crate::config::paths::{Env, Paths};
+use crate::config::paths::Paths;
 use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Approved, GitHooks, Mode, OwnGit, Places, Root, RuleSet, Run, Source, Trust, Use};
+use crate::permission::{self, Mode, RuleSet, Source, Trust, Use};
 use crate::protocol::{Answer, Event, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
-use crate::sandbox::proxy::{Gateway, PROXIES, Surroundings};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
-use crate::stdx::{git, programs};
 use crate::tools::answer;
 use crate::tools::{Offered, RULES, Toolbox};
 
@@ -121,31 +120,6 @@ fn choose_model(setup: &Setup, loaded: &Loaded, models: &Models, session: &Sessi
     }
 }
 
-/// Asks git beside everything else.
-pub(super) fn git_status(setup: &Setup, loaded: &Loaded) -> GitStatus {
-    GitStatus::ask(own_git(setup, loaded))
-}
-
-/// Git for what nobody is asked about; it gets no keys.
-pub(super) fn own_git(setup: &Setup, loaded: &Loaded) -> OwnGit {
-    OwnGit {
-        folder: setup.project.clone(),
-        home: setup.paths.user_home.clone(),
-        variables: git_variables(&setup.env, loaded),
-        secrets: loaded.config.secret_env(),
-        sandbox: setup.commands.clone(),
-    }
-}
-
-/// What leads git to the user's settings: as commands get it.
-pub(super) fn git_variables(env: &Env, loaded: &Loaded) -> git::Variables {
-    let path = |name: &str| {
-        let set = loaded.config.env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        set.or_else(|| env.path(name)).filter(|path| path.is_absolute())
-    };
-    git::Variables { config_home: path("XDG_CONFIG_HOME"), global: path("GIT_CONFIG_GLOBAL") }
-}
-
 fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
     let text =
         std::fs::read_to_string(file).map_err(|error| format!("cannot read the script {}: {error}", file.display()))?;
@@ -186,54 +160,6 @@ fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode,
     match mode.refused(root(), setup.sandbox) {
         Some(why) => Err(why.to_owned()),
         None => Ok(mode),
-    }
-}
-
-/// Whether this process has every right.
-pub fn root() -> Root {
-    #[cfg(unix)]
-    if rustix::process::geteuid().is_root() {
-        return Root::Yes;
-    }
-    Root::No
-}
-
-/// Where work may happen under these settings, and what is protected.
-pub(super) fn places_with(setup: &Setup, loaded: &Loaded) -> Places {
-    let added = &loaded.config.permissions.additional_directories;
-    let mut places = places(&setup.paths, &setup.project, added);
-    places.look_in(loaded.config.env.get("PATH"));
-    let approved = loaded.config.sandbox.approved(|name| setup.env.get(name).map(str::to_owned));
-    let (run, git) = (Run::new(loaded.runs().iter().map(PathBuf::as_path)), git_variables(&setup.env, loaded));
-    Places { run, git_hooks: loaded.git_hooks.clone(), approved, git, ..places }
-}
-
-/// The way out to the network for commands of the session.
-fn gateway(setup: &Setup) -> Gateway {
-    let variable = |name: &str| setup.env.get(name).map(str::to_owned);
-    let spellings = PROXIES.iter().flat_map(|name| [(*name).to_owned(), name.to_ascii_lowercase()]);
-    let proxies = spellings.filter_map(|name| Some((name.clone(), variable(&name)?))).collect();
-    Gateway::new(Surroundings { proxies, ssh: variable("GIT_SSH_COMMAND"), program: setup.env.program.clone() })
-}
-
-/// Where work may happen, and what is protected, for a project with further folders.
-pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
-    let added: Vec<PathBuf> = added.iter().map(|folder| project.join(folder)).collect();
-    programs::keep_out(added.iter().map(PathBuf::as_path).chain([project]), paths.user_home.as_deref());
-    Places {
-        project: project.to_path_buf(),
-        added,
-        cwd: project.to_path_buf(),
-        home: paths.user_home.clone(),
-        git: git::Variables::default(),
-        cocode_home: paths.home.clone(),
-        own: vec![paths.config_dir.clone(), paths.state_dir.clone(), paths.managed_dir.clone()],
-        programs: paths.programs.clone(),
-        run: Run::default(),
-        git_hooks: GitHooks::default(),
-        free_reads: Vec::new(),
-        free_writes: Vec::new(),
-        approved: Approved::default(),
     }
 }
 

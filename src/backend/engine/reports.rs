@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::models::Models;
-use super::{Setup, bug_report, changes, doctor, lists, open, settings};
+use super::{Setup, bug_report, changes, doctor, lists, places, settings};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Beside, Snapshot};
 use crate::commands::report as skills;
@@ -241,7 +241,7 @@ impl<'a> Look<'a> {
     }
 
     async fn changes(&self, session: &Session) -> Changes {
-        changes::gather(session, &open::own_git(self.setup, self.loaded)).await
+        changes::gather(session, &places::own_git(self.setup, self.loaded)).await
     }
 }
 

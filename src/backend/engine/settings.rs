@@ -54,7 +54,7 @@ impl Settings {
         Settings {
             rules,
             problems,
-            places: super::open::places_with(setup, loaded),
+            places: super::places::places_with(setup, loaded),
             agent: agent::Settings {
                 tools: Arc::new(config.tool_settings(spec)),
                 max_tries: config.network.max_retries.saturating_add(1).min(10),

@@ -29,7 +29,7 @@ pub(crate) enum Part {
 #[derive(Debug, Clone)]
 enum Content {
     Parts(Vec<Part>),
-    /// Sent as it stands: content type and body.
+    /// Sent as it is: content type and body.
     Raw(String, String),
 }
 
@@ -68,7 +68,7 @@ impl Reply {
         Reply { input: tokens.max(18), ..self }
     }
 
-    /// A body as it stands.
+    /// A body as it is.
     pub(crate) fn raw(status: u16, content_type: &str, body: &str) -> Reply {
         Reply { status, content: Content::Raw(content_type.into(), body.into()), ..Reply::turn() }
     }

@@ -93,7 +93,7 @@ impl Harness {
         self
     }
 
-    /// Rewrites a file while the first question stands there.
+    /// Rewrites a file while the first question is open.
     pub(crate) fn swapped(mut self, path: &str, text: &str) -> Harness {
         self.swap = Some((self.project().join(path), text.to_owned()));
         self
@@ -213,7 +213,7 @@ impl Harness {
         if let Some(turns) = self.max_turns {
             flags.insert("max_turns".into(), i64::from(turns).into());
         }
-        // Whatever listens on the machine that runs the tests is none of their business.
+        // Whatever listens on the machine that runs the tests must not matter to them.
         flags.entry("probe_local").or_insert(false.into());
         // Nor is the configuration of the user who runs them, whose home is not the session's.
         let git = toml::Table::from_iter([("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".into())]);
@@ -429,7 +429,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
             if message.kind == Kind::Attachment(Attachment::SkillList)
                 && let Some((_, list)) = parts[0].split_once("# Skills⏎")
             {
-                // What the shipped ones say of themselves is no part of any trace.
+                // What the shipped ones say of themselves is not part of any trace.
                 let names: Vec<&str> = list.split("⏎- ").skip(1).filter_map(|row| row.split(':').next()).collect();
                 return Some(format!("attachment # Skills⏎{}", names.join(" ")));
             }

@@ -30,7 +30,7 @@ impl Program {
     pub(crate) fn new() -> Program {
         let program = Program { root: tempfile::tempdir().unwrap(), env: Vec::new(), stdin: String::new() };
         std::fs::create_dir_all(program.project()).unwrap();
-        // Whatever listens on the machine of the test is none of its business.
+        // Whatever listens on the machine of the test must not matter to it.
         program.home_file(".config/cocode/config.toml", "probe_local = false\n")
     }
 

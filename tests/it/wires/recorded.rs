@@ -81,7 +81,7 @@ fn cut_anywhere(wire: WireName, text: &str, case: &Path) {
         });
         let failed = lines.last().is_some_and(|line| line.starts_with("error: "));
         assert!(ended != failed, "{} cut at {cut}: {lines:?}", case.display());
-        // What was shown before the cut stands in the whole answer, too.
+        // What was shown before the cut is in the whole answer, too.
         assert!(shown + 4 >= lines.len() || ended, "{} cut at {cut}: {lines:?}", case.display());
     }
 }

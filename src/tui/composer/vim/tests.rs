@@ -1,6 +1,7 @@
 //! Keys in; text, cursor and mode out.
 
 mod grammar;
+mod visual;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt::Write;
@@ -319,70 +320,6 @@ fn dot_repeats_the_last_change() {
         ("|ab cd", "ifoo<bs><esc>w.", "foab f|ocd"),
         ("|# x", "xP$.", "# |#x"),
         ("|ab cd", "ea!<esc>ww.", "ab! cd|!"),
-    ]);
-}
-
-#[test]
-fn visual_selects_characters_and_lines() {
-    check(&[
-        ("|abc", "v", "|abc VISUAL"),
-        ("|abc", "vv", "|abc"),
-        ("|abc", "v<esc>", "|abc"),
-        ("|abc", "vd", "|bc"),
-        ("|abc", "vld", "|c"),
-        ("|abc", "v$d", "|"),
-        ("ab|c", "vhd", "|a"),
-        ("|foo bar", "ved", "| bar"),
-        ("|foo bar", "vwx", "|ar"),
-        ("|foo bar", "vey$p", "foo barfo|o"),
-        ("|foo bar", "vecx<esc>", "|x bar"),
-        ("|foo bar", "vesx<esc>", "|x bar"),
-        ("|abc", "vlU", "|ABc"),
-        ("|ABC", "vlu", "|abC"),
-        ("|aBc", "vl~", "|Abc"),
-        ("|abc", "vlrx", "|xxc"),
-        ("|a\nb\nc", "vjrx", "|x\nx\nc"),
-        ("|a\nb\nc", "vjJ", "a| b\nc"),
-        ("|a\nb\nc", "VGJ", "a b| c"),
-        ("|a\nb", "Vd", "|b"),
-        ("|a\nb\nc", "Vjd", "|c"),
-        ("|a\nb\nc", "V", "|a\nb\nc LINES"),
-        ("|a\nb\nc", "VjV", "a\n|b\nc"),
-        ("|a\nb\nc", "vjV", "a\n|b\nc LINES"),
-        ("|ab\nc", "Vjv", "ab\n|c VISUAL"),
-        ("|a\nb\nc", "Vjy", "|a\nb\nc"),
-        ("|a\nb\nc", "Vjcx<esc>", "|x\nc"),
-        ("|a\nb", "Vj>", "  |a\n  b"),
-        ("|a\nb", "Vj2>", "    |a\n    b"),
-        ("    |a\n  b", "Vj<", "  |a\nb"),
-        ("|abc def", "vlo", "|abc def VISUAL"),
-        ("ab|cd", "vlohd", "|a"),
-        ("foo b|ar baz", "viwd", "foo | baz"),
-        ("foo b|ar baz", "vawd", "foo |baz"),
-        ("a (b|c) d", "vi(d", "a (|) d"),
-        ("a \"b|c\" d", "va\"d", "a |d"),
-        ("|a\nb\n\nc", "vipd", "|\nc"),
-        ("|a b", "ylwvp", "a |a"),
-        ("|a b", "ylwvpp", "a a|b"),
-        ("|a b", "ylwvPp", "a a|a"),
-        ("|a\nb", "yyjVp", "a\n|a"),
-        ("|ab\nc", "yljVp", "ab\n|a"),
-        ("|x\nabc", "yyjlvp", "x\na\n|x\nc"),
-        ("|abc", "v3l<esc>x", "a|b"),
-        ("|foo bar", "vfbd", "|ar"),
-        ("|abc", "xvlyu", "|abc"),
-        ("|a\nb\nc", "vGd", "|"),
-        ("|a\nb\nc", "Vd.", "|c"),
-        ("|abc", "v<right>d", "|c"),
-        ("a|bc\nd", "vD", "|d"),
-        ("a|bc\nd\ne", "vjX", "|e"),
-        ("a|bc\nd", "VYP", "|abc\nabc\nd"),
-        ("a|bc\nd", "vlCx<esc>", "|x\nd"),
-        ("a|bc\nd", "vSx<esc>", "|x\nd"),
-        ("a|bc\nd", "vRx<esc>", "|x\nd"),
-        ("a|b\nc\nd\ne", "vjD.", "|"),
-        ("|abc def\nx", "vYjp", "abc def\nx\n|abc def"),
-        ("|abc", "vl<up>d", "|c"),
     ]);
 }
 

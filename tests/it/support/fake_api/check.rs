@@ -110,7 +110,7 @@ fn anthropic(messages: &[Value], problems: &mut Vec<String>) {
         asked = Vec::new();
         let first_other = content.iter().position(|block| block["type"] != "tool_result").unwrap_or(content.len());
         if content[first_other..].iter().any(|block| block["type"] == "tool_result") {
-            problems.push(format!("a result stands behind other content in message {at}"));
+            problems.push(format!("a result comes after other content in message {at}"));
         }
     }
     compare(&asked, &[], messages.len(), problems);
