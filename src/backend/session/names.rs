@@ -44,7 +44,7 @@ impl Names {
     pub(super) fn read(store: &Store) -> Names {
         let mut names = Names::default();
         let again: Vec<Again> = recorded::restored(store);
-        for Again { was, is, .. } in again {
+        for Again { was, is, .. } in again.into_iter().filter(|again| !again.apart) {
             let (was, is) = (names.first(&was), names.first(&is));
             if was != is {
                 names.earlier.insert(is, was);

@@ -72,6 +72,9 @@ pub(super) struct Again {
     pub(super) path: PathBuf,
     pub(super) was: Stamp,
     pub(super) is: Stamp,
+    /// A command made it, another file with the same content: it has none of the names of the first one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) apart: bool,
 }
 
 /// What a recorded command did.
@@ -344,7 +347,7 @@ pub(super) fn note_restored<'a>(store: &Store, files: impl Iterator<Item = &'a R
             return None;
         };
         let is = Stamp::of(&fs::symlink_metadata(&file.path).ok()?);
-        Some(Again { path: file.path.clone(), was: *was, is })
+        Some(Again { path: file.path.clone(), was: *was, is, apart: false })
     };
     write_again(store, &files.filter_map(again).collect::<Vec<_>>())
 }

@@ -1,6 +1,7 @@
 //! Puts paths back: removes what is to go, deepest first, then makes what is to come, so that a file can take the place of a
 //! folder and a folder that of a file.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
@@ -50,15 +51,18 @@ impl Files {
         let stays: Vec<bool> =
             ready.iter().map(|ready| self.is_live(&ready.file.path) || stays(&ready.file, &names)).collect();
         order.sort_by_key(|at| (!stays[*at], depth(at)));
+        // Nothing becomes a further name of what is about to get another content.
+        let mut pending: HashSet<&Path> = ready.iter().map(|ready| ready.file.path.as_path()).collect();
         for at in &order {
             let file = &ready[*at].file;
+            pending.remove(file.path.as_path());
             if done[*at].is_ok() && file.to != Version::Absent {
                 done[*at] = match done[*at] {
                     Ok(Put::Stays) => {
                         Err(io::Error::other("a folder with files of somebody else is in its place").into())
                     }
                     _ if stays[*at] => self.make(&ready[*at], file, !parted[*at]).map(|()| Put::Done),
-                    _ => self.make_named(&ready[*at], &mut names, !parted[*at]).map(|()| Put::Done),
+                    _ => self.make_named(&ready[*at], (&mut names, &pending), !parted[*at]).map(|()| Put::Done),
                 };
             }
         }
@@ -117,7 +121,13 @@ impl Files {
     }
 
     /// Makes what is to come. What was another name of a file that is there becomes that again.
-    fn make_named(&self, ready: &Ready, names: &mut Names, there: bool) -> Result<(), replace::Error> {
+    /// `pending` are the paths that are still to be put back.
+    fn make_named(
+        &self,
+        ready: &Ready,
+        (names, pending): (&mut Names, &HashSet<&Path>),
+        there: bool,
+    ) -> Result<(), replace::Error> {
         let Replaced { path, from, to, temporary } = &ready.file;
         let Version::File { content, stamp: Some(stamp), mode } = to else {
             return self.make(ready, &ready.file, there);
@@ -126,7 +136,7 @@ impl Files {
         let is = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| Stamp::of(&meta));
         let other = names.others(stamp).find(|other| {
             let known = is(other).is_some_and(|is| super::files::bits_of(&is) == *mode);
-            *other != path.as_path() && known && self.holds(other, content)
+            *other != path.as_path() && !pending.contains(*other) && known && self.holds(other, content)
         });
         match other.map(Path::to_owned) {
             Some(other) if !there || is(&other).zip(is(path)).is_none_or(|(one, own)| !one.same_file(&own)) => {
@@ -262,6 +272,7 @@ impl Files {
 /// Whether a path keeps its file, which only gets another content.
 fn stays(file: &Replaced, names: &Names) -> bool {
     match (&file.from, &file.to) {
+        (_, Version::File { content: Content::Untouched, .. }) => true,
         (Version::File { stamp: Some(is), .. }, Version::File { stamp: Some(was), .. }) => names.same(is, was),
         _ => false,
     }

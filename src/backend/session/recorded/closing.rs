@@ -77,7 +77,7 @@ impl Closing<'_> {
         if let (true, Some(was), Version::File { stamp: Some(is), .. }) = (same, touched.stamp, &after)
             && !was.same_content(is)
         {
-            self.again.push(Again { path: path.clone(), was, is: *is });
+            self.again.push(Again { path: path.clone(), was, is: *is, apart: !was.same_file(is) });
         }
         if same && before.mode() == after.mode() {
             return Ok(());
@@ -110,7 +110,7 @@ impl Closing<'_> {
             && was.size == is.size
             && !was.same_content(&is)
         {
-            self.again.push(Again { path: path.to_owned(), was: *was, is });
+            self.again.push(Again { path: path.to_owned(), was: *was, is, apart: false });
             *was = is;
         }
     }

@@ -267,7 +267,7 @@ fn what_a_command_did_is_undone_and_redone() {
 #[test]
 fn turns_are_undone_and_redone_one_by_one() {
     let large = "truncate -s 3M f; printf x | dd of=f bs=1 seek=2000000 conv=notrunc";
-    let programs: [(&str, &[&str]); 12] = [
+    let programs: [(&str, &[&str]); 16] = [
         // What is made again is a further name of the file that it was one of: what is written to one shows under the other.
         ("echo 1 > a", &["ln a b", "echo 2 > b", "echo 3 > a"]),
         ("echo 1 > a; ln a b", &["rm b", "echo 2 > a", "rm a"]),
@@ -287,6 +287,12 @@ fn turns_are_undone_and_redone_one_by_one() {
             "git init -q .; echo 1 > a; git add a; git commit -qm 1",
             &["touch a; git add -A; rm -r .git/objects", "rm a"],
         ),
+        // A folder is not moved over one that holds something, whose files are not new therefore.
+        ("mkdir d e; echo 1 > d/a; echo 2 > e/a", &["echo 3 > e/a; mv -T d e", "rm e/a; mv -T d e"]),
+        // A file takes the name of another one, which gets its own name back.
+        ("echo 1 > a; mkdir d; echo 2 > d/a", &["mv a d/a; echo 3 > d/a", "mv d/a a; echo 2 > d/a"]),
+        (": > a; mkdir d; echo 2 > d/a", &["mv a d/a; : > d/a", "rm d/a"]),
+        ("mkdir d; echo 1 > d/a; ln d/a b; ln d/a c", &["chmod 600 d/a; rm b", "rm c; chmod 644 d/a", "echo 2 > d/a"]),
         ("echo 1 > a; ln a b", &["touch -d 2001-01-01 a; rm a; touch -d 2002-02-02 b", "rm b"]),
     ];
     for (before, scripts) in programs {

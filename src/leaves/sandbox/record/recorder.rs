@@ -88,6 +88,8 @@ pub(super) struct Recorder {
     torn: bool,
     paths: HashMap<PathBuf, Known>,
     files: HashMap<Number, Kept>,
+    /// Permission bits of files before their first change, under whatever name.
+    modes: HashMap<Number, u32>,
     count: u64,
     /// Bytes that were copied.
     copied: u64,
@@ -118,6 +120,7 @@ impl Recorder {
             torn: false,
             paths: HashMap::new(),
             files: HashMap::new(),
+            modes: HashMap::new(),
             count: 0,
             copied: 0,
             missed: Vec::new(),
@@ -171,9 +174,13 @@ impl Recorder {
             None => None,
         };
         // The mode is the one from before its first change.
-        let mode = match &known {
-            Some(Before::File { mode, .. }) => *mode,
-            _ => seen.mode(),
+        let mode = match self.modes.get(&seen.stamp.number()).copied() {
+            Some(mode) => mode,
+            None if seen.is_file() && loss == Loss::Attributes => {
+                self.modes.insert(seen.stamp.number(), seen.mode());
+                seen.mode()
+            }
+            None => seen.mode(),
         };
         let before = match seen.kind() {
             FileType::RegularFile => {
@@ -221,7 +228,10 @@ impl Recorder {
         }
         *left -= 1;
         self.touch(from, seen, Loss::Name)?;
-        self.born(to)?;
+        // What is there already is exchanged, or keeps this call from happening: nobody makes it.
+        if fs::symlink_metadata(to).is_err() {
+            self.born(to)?;
+        }
         if !seen.is_folder() {
             return Ok(());
         }
