@@ -1,4 +1,6 @@
-//! Random programs of shell operations.
+//! Random programs of shell operations. Two short ones run with every test; a hundred of 200 operations, some of them killed:
+//! `COCODE_UNDO_FUZZ="1 100" cargo test -p cocode-backend random_programs -- --nocapture`, from seed 1 on. With
+//! `COCODE_UNDO_SHRINK=1` each one that fails is made as small as it gets: a row for the tables beside this file.
 
 use super::{Fixture, differ};
 
