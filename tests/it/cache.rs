@@ -19,12 +19,17 @@ use crate::support::program::Program;
 
 use Step::*;
 
+/// A time that never passes.
+fn still() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000)
+}
+
 static PASSED: AtomicU64 = AtomicU64::new(0);
-/// One test at a time lets time pass.
+/// One test at a time lets time pass, and only stories see it.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-fn clock() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + PASSED.load(Ordering::Relaxed))
+fn passing() -> SystemTime {
+    still() + Duration::from_secs(PASSED.load(Ordering::Relaxed))
 }
 
 fn over(harness: Harness, api: &FakeApi) -> Harness {
@@ -34,7 +39,7 @@ fn over(harness: Harness, api: &FakeApi) -> Harness {
 fn at(harness: Harness, base: &str) -> Harness {
     let provider = format!("[providers.fake]\nwire = 'anthropic'\nbase_url = '{base}'\n");
     let set = "model = 'fake/claude-sonnet-5'\nfeatures = { session_memory = false }\n";
-    harness.set(&format!("{set}{provider}")).clock(clock)
+    harness.set(&format!("{set}{provider}")).clock(still)
 }
 
 fn breaks(ran: &Ran) -> Vec<CacheBreak> {
@@ -91,9 +96,11 @@ struct Story {
 impl Story {
     fn new() -> Story {
         let (api, lines) = (FakeApi::start([]), |line: &str| line.repeat(20_000 / line.len()));
-        api.caching(clock);
-        let first =
-            over(Harness::new(), &api).file("a.txt", &lines("a line of a\n")).file("b.txt", &lines("and of b\n"));
+        api.caching(passing);
+        let first = over(Harness::new(), &api)
+            .clock(passing)
+            .file("a.txt", &lines("a line of a\n"))
+            .file("b.txt", &lines("and of b\n"));
         Story { api, next: first, logged: Vec::new(), requests: 0 }
     }
 
@@ -146,19 +153,19 @@ impl Story {
             }
             Resume(change) => {
                 let ran = self.run().await;
-                self.next = change(over(Harness::after(ran), &self.api));
+                self.next = change(over(Harness::after(ran), &self.api).clock(passing));
             }
             Elsewhere => {
                 let ran = self.run().await;
                 let base = self.api.url().replace("127.0.0.1", "localhost");
-                self.next = at(Harness::after(ran), &base);
+                self.next = at(Harness::after(ran), &base).clock(passing);
             }
             Rewind(word) => {
                 let ran = self.run().await;
                 let prompts = ran.session().prompts().unwrap();
                 let to = prompts.iter().find(|prompt| prompt.text.starts_with(word)).unwrap().seq;
                 let op = Op::Rewind { to, what: RewindWhat::Conversation };
-                self.next = over(Harness::after(ran), &self.api).at("session", op);
+                self.next = over(Harness::after(ran), &self.api).clock(passing).at("session", op);
             }
         }
     }
@@ -460,7 +467,7 @@ async fn a_session_keeps_the_words_it_began_with_until_a_compaction() {
     let short = || Reply::turn().text("<summary>All is well.</summary>");
     let api = FakeApi::start([long(), long(), long(), long(), short(), short(), short()]);
     api.allow_other_prefix();
-    api.caching(clock);
+    api.caching(still);
     let over = |harness: Harness| {
         over(harness, &api).set("compact = { keep_recent_tokens = 0, min_messages_before_compact = 1 }")
     };
@@ -497,7 +504,7 @@ async fn a_session_keeps_the_words_it_began_with_until_a_compaction() {
 async fn a_session_begins_anew_where_its_tools_no_longer_fit() {
     let api = FakeApi::start((0..3).map(|_| Reply::turn().text("Yes.")));
     api.allow_other_prefix();
-    api.caching(clock);
+    api.caching(still);
     let small = |harness: Harness| harness.set("models = { claude-sonnet-5 = { window = 12000 } }");
     let ran = over(Harness::new(), &api).prompt("one").run().await;
     let ran = small(over(Harness::after(ran), &api)).prompt("two").run().await;

@@ -1,13 +1,13 @@
 //! Nothing that was started stays behind, nothing that ends the program waits for anybody, and no process of an agent reads
 //! what the program knows.
 
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cocode::permission::Mode;
 use cocode::protocol::Op;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode as FileMode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -18,6 +18,8 @@ use super::support::program::Program;
 
 /// Longest wait for anything; only a fault takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// A second, and what a slow and busy machine adds. A program that waits for a reader never ends.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// What ends the program, and its exit code.
 const ENDS: [(Signal, i32); 3] = [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)];
 
@@ -123,16 +125,46 @@ fn no_command_reads_a_key_out_of_the_program() {
     run(&program, &[(look, "0\n0\n0 left, none, hidden-0123456789")]);
 }
 
-/// Waits until no more comes, though there is more to come.
-fn wait_until_full(end: impl AsFd) {
-    let (mut count, mut since) = (0, Instant::now());
-    wait_until("more than it takes", || {
-        let waiting = rustix::io::ioctl_fionread(&end).unwrap();
-        if waiting != count {
-            (count, since) = (waiting, Instant::now());
+/// An output that nobody reads: its end to read, and the end that the program writes to.
+struct Unread {
+    reads: OwnedFd,
+    writes: OwnedFd,
+}
+
+impl Unread {
+    /// Waits until no more is taken, though there is more to come.
+    #[track_caller]
+    fn wait_until_full(&self, child: &mut Child) {
+        let last = Instant::now() + PATIENCE;
+        loop {
+            let ended = child.try_wait().unwrap();
+            let mut takes = [PollFd::new(&self.writes, PollFlags::OUT)];
+            let full = rustix::event::poll(&mut takes, Some(&Timespec::default())).unwrap() == 0;
+            if full && ended.is_none() {
+                return;
+            }
+            if ended.is_some() || Instant::now() > last {
+                panic!("not full: ended {ended:?}, threads {}, written {:?}", threads(child.id()), self.waiting());
+            }
+            std::thread::sleep(Duration::from_millis(2));
         }
-        count > 3000 && since.elapsed() > Duration::from_millis(300)
-    });
+    }
+
+    /// What waits to be read, as far as the kernel has it ready.
+    fn waiting(&self) -> String {
+        let count = rustix::io::ioctl_fionread(&self.reads).unwrap_or(0);
+        let mut bytes = vec![0; usize::try_from(count).unwrap_or(0)];
+        let count = if bytes.is_empty() { 0 } else { rustix::io::read(&self.reads, &mut bytes).unwrap_or(0) };
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    }
+}
+
+/// What each thread of a process waits for in the kernel.
+fn threads(process: u32) -> String {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let file =
+        |entry: &std::fs::DirEntry, name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+    entries.map(|entry| format!("{} {}; ", file(&entry, "comm").trim(), file(&entry, "wchan"))).collect()
 }
 
 /// The program with all signals as a shell gives them: a test below `nohup` or in a background job ignores some.
@@ -141,17 +173,17 @@ fn heeding(program: &Program, args: &[&str]) -> Command {
 }
 
 /// The program in a terminal that nobody reads.
-fn unread(program: &Program, args: &[&str]) -> (Child, OwnedFd) {
-    let master = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
-    rustix::pty::grantpt(&master).unwrap();
-    rustix::pty::unlockpt(&master).unwrap();
-    tcsetwinsize(&master, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
-    let slave = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, FileMode::empty()).unwrap());
-    let end = || Stdio::from(slave.try_clone().unwrap());
+fn unread(program: &Program, args: &[&str]) -> (Child, Unread) {
+    let reads = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
+    rustix::pty::grantpt(&reads).unwrap();
+    rustix::pty::unlockpt(&reads).unwrap();
+    tcsetwinsize(&reads, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = rustix::pty::ptsname(&reads, Vec::new()).unwrap();
+    let writes = rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, FileMode::empty()).unwrap();
+    let end = || Stdio::from(writes.try_clone().unwrap());
     let mut command = heeding(program, args);
     let child = command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-    (child, master)
+    (child, Unread { reads, writes })
 }
 
 /// Ends the program by a signal; how it ended, and how long that took.
@@ -172,15 +204,17 @@ fn signals_end_it_where_nobody_reads_the_terminal() {
         let command = format!("(setsid env -i /bin/sleep {word} &); /bin/sleep {word}; :");
         let steps = json!([{"chunk": 4000, "reply": [{"text": text}, {"tool": {"name": "Bash", "input": {"command": command}}}]}]);
         let file = program.script("script.yaml", &steps.to_string());
-        let (mut child, master) =
+        let (mut child, terminal) =
             unread(&program, &["go", "--offline-script", &file, "--dangerously-skip-permissions"]);
-        wait_until_full(&master);
+        terminal.wait_until_full(&mut child);
         let (status, took) = end_by(signal, &mut child);
-        // A second, and what a busy machine adds.
-        assert!(took < Duration::from_millis(2500), "{signal:?}: {took:?}");
+        assert!(took < ENDS_WITHIN, "{signal:?}: {took:?}");
         let ended = std::os::unix::process::ExitStatusExt::signal(&status).map_or(status.code(), |_| Some(-1));
         assert_eq!(ended, Some(code), "{signal:?}");
-        assert!(tcgetattr(&master).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO), "{signal:?}");
+        assert!(
+            tcgetattr(&terminal.reads).unwrap().local_modes.contains(LocalModes::ICANON | LocalModes::ECHO),
+            "{signal:?}"
+        );
         assert_eq!(alive(&word), Vec::<String>::new(), "{signal:?}");
     }
 }
@@ -215,11 +249,12 @@ fn signals_end_it_where_nobody_reads_its_output() {
         let steps = json!([{"chunk": 100_000, "reply": [{"text": "x".repeat(400_000)}]}]);
         let file = program.script("script.yaml", &steps.to_string());
         let args = ["-p", "go", "--offline-script", &file, "--output-format", "stream-json"];
-        let mut child = heeding(&program, &args).spawn().unwrap();
-        let out = child.stdout.take().unwrap();
-        wait_until_full(&out);
+        let (reads, writes) = std::io::pipe().unwrap();
+        let out = Unread { reads: reads.into(), writes: writes.into() };
+        let mut child = heeding(&program, &args).stdout(out.writes.try_clone().unwrap()).spawn().unwrap();
+        out.wait_until_full(&mut child);
         let (status, took) = end_by(signal, &mut child);
-        assert!(took < Duration::from_millis(2500), "{signal:?}: {took:?}");
+        assert!(took < ENDS_WITHIN, "{signal:?}: {took:?}");
         assert_eq!(status.code(), Some(code), "{signal:?}");
     }
 }
