@@ -166,7 +166,9 @@ pub async fn capture<R: Run, F: Future<Output = io::Result<R>>>(
     let fed = if input.is_empty() { None } else { Some(io::pipe()?) };
     let (stdin, feed_end) = fed.map_or((None, None), |(reader, writer)| (Some(reader.into()), Some(writer)));
     let streams = Streams { stdin, stdout: out_end.into(), stderr: err_end.into(), kept: None };
-    let mut running = begin(streams).await?;
+    let deadline = tokio::time::Instant::now() + timeout;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it does not start in time");
+    let mut running = tokio::time::timeout_at(deadline, begin(streams)).await.map_err(late)??;
     let stdin = feed_end.map(|end| pipe::Sender::from_owned_fd(end.into())).transpose()?;
     let stdout = pipe::Receiver::from_owned_fd(stdout.into())?;
     let stderr = pipe::Receiver::from_owned_fd(stderr.into())?;
@@ -179,7 +181,7 @@ pub async fn capture<R: Run, F: Future<Output = io::Result<R>>>(
             }
         };
         let all = async { tokio::join!(feed, out.drain(stdout), err.drain(stderr)) };
-        let deadline = tokio::time::sleep(timeout);
+        let deadline = tokio::time::sleep_until(deadline);
         tokio::pin!(all, deadline);
         let mut open = true;
         let timed_out = loop {
@@ -274,10 +276,17 @@ mod tests {
         assert_eq!(run("exit 0", &[b'x'; 300_000], 60_000, 100).await, captured(Some(0), "", ""));
         let long = run("yes | head -c 300000", b"", 60_000, 4).await;
         assert_eq!(long, Captured { truncated: true, ..captured(Some(0), "y\ny\n", "") });
-        let slow = run("echo begun; sleep 1000", b"", 1500, 100).await;
+        let slow = run("echo begun; sleep 1000", b"", 4000, 100).await;
         assert_eq!(slow, Captured { timed_out: true, ..captured(None, "begun\n", "") });
         // A child in the background holds the pipe, yet nobody waits for it.
         assert_eq!(run("echo on; sleep 1000 &", b"", 60_000, 100).await, captured(Some(0), "on\n", ""));
+    }
+
+    #[tokio::test]
+    async fn the_start_counts_as_time() {
+        let never = |_| std::future::pending::<io::Result<Running>>();
+        let error = capture(never, b"", Duration::from_millis(1), 1).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test]
