@@ -136,11 +136,11 @@ impl Program {
                 expect(&done.unseen, &[], &what)?;
                 differ(&it.tree(), &trees[at], &what)?;
             }
-            for at in 1..trees.len() {
+            for (at, tree) in trees.iter().enumerate().skip(1) {
                 let what = format!("{round} redo of {}", at - 1);
                 let done = it.session.redo().map_err(|error| format!("{what}: {error}"))?;
                 expect(&done.refused, &[], &what)?;
-                differ(&it.tree(), &trees[at], &what)?;
+                differ(&it.tree(), tree, &what)?;
             }
         }
         Ok(())
