@@ -1,8 +1,11 @@
 //! Files that a command opens or changes though no word names them: what lies in a folder that it is given, or anything at
 //! all. Where rules about files forbid or ask, a command passes only if it is known to stay with what it names.
 
+mod brought;
+
 use std::path::{Path, PathBuf};
 
+use self::brought::{Which, git_files};
 use super::super::commands::{self, Formats, covered};
 use super::super::decide::{Query, because};
 use super::super::dynamic;
@@ -12,6 +15,7 @@ use super::super::rule::{Entry, Strictness};
 use super::super::shell::Word;
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode, wrapper};
+use super::git;
 
 /// Most names in a folder among which one is looked for that a rule speaks about.
 const MAX_LOOKED: usize = 5_000;
@@ -80,11 +84,14 @@ impl Unnamed<'_> {
             return None;
         }
         let git = told && name == "git";
-        let changes = match &*name {
+        let (changes, which) = match &*name {
             // Behind its options any word may be the program; that of another machine changes nothing here.
-            _ if !told && name != "ssh" => Reach::Anything,
+            _ if !told && name != "ssh" => {
+                (Reach::Anything, if git::started(words, &[]).is_some() { Which::Any } else { Which::There })
+            }
             _ if git => self.git_changes(inner, cwd),
-            _ => self.changes(&name, inner, cwd),
+            _ if let Some(reach) = self.receives(&name, inner, cwd) => (reach, Which::Any),
+            _ => (self.changes(&name, inner, cwd), Which::There),
         };
         let below: Vec<PathBuf> = match changes {
             Reach::Named => return None,
@@ -97,7 +104,12 @@ impl Unnamed<'_> {
                 *matches != Matches::Reading || !git && changes == Reach::Below
             };
             let mut ruled = ruled.iter().filter(about);
-            ruled.find(|(entry, matches)| self.may_hold(folder, entry, *matches, git))
+            // What comes in is written, whatever is there.
+            let hold = |(entry, matches): &&(&Entry, Matches)| {
+                let which = if *matches == Matches::Reading && which == Which::Any { Which::There } else { which };
+                self.may_hold(folder, entry, *matches, which)
+            };
+            ruled.find(hold)
         });
         let (entry, matches) = found?;
         let does = if *matches == Matches::Reading { "open" } else { "change" };
@@ -159,7 +171,16 @@ impl Unnamed<'_> {
         }
     }
 
-    fn git_changes(&self, words: &[Word], cwd: &Cwd) -> Reach {
+    /// What git changes, and which files of that.
+    fn git_changes(&self, words: &[Word], cwd: &Cwd) -> (Reach, Which) {
+        let (reach, which) = (self.git_reach(words, cwd), git_files(words));
+        // What names no path may name a commit.
+        let commit =
+            || words.iter().any(|word| word.known() == "checkout") && !words.iter().any(|word| word.known() == "--");
+        (reach, if reach == Reach::Anything && commit() { Which::Any } else { which })
+    }
+
+    fn git_reach(&self, words: &[Word], cwd: &Cwd) -> Reach {
         let texts: Vec<String> = words.iter().map(Word::known).collect();
         let option = |at: usize| texts[at].starts_with('-') || at > 1 && matches!(&*texts[at - 1], "-C" | "-c");
         let Some(at) = (1..texts.len()).find(|at| !option(*at)) else { return Reach::Named };
@@ -234,13 +255,13 @@ impl Unnamed<'_> {
         all
     }
 
-    /// Whether there may be something in the folder that the rule speaks about. `tracked`: only what git has counts.
-    fn may_hold(&self, folder: &Path, entry: &Entry, matches: Matches, tracked: bool) -> bool {
+    /// Whether there may be something in the folder that the rule speaks about.
+    fn may_hold(&self, folder: &Path, entry: &Entry, matches: Matches, which: Which) -> bool {
         let (places, files) = (self.query.places, self.files);
         let tool = self.query.vocabulary.tool(matches);
         let covers = |path: &Path| entry.rule.covers_path(tool, path, Strictness::Possible, places, files);
         let folder = files.resolve(folder);
-        if tracked {
+        if which == Which::Kept {
             return files.tracked(&folder).is_none_or(|all| {
                 files.spend(all.len() / 4);
                 all.iter().any(|path| path.starts_with(&folder) && covers(path))
@@ -253,6 +274,9 @@ impl Unnamed<'_> {
         let starts = entry.rule.starts(places);
         if !starts.iter().any(|(start, _)| near(start)) {
             return false;
+        }
+        if which == Which::Any {
+            return true;
         }
         let walked = walk(vec![folder.clone()], MAX_LOOKED, files, |path, link| match !link && covers(path) {
             true => Step::Stop,
@@ -292,6 +316,8 @@ mod tests {
             "git checkout",
             "git stash",
             "git clean",
+            "git read-tree",
+            "aws s3",
             "cargo fmt",
             "docker run",
             "find . -delete",
@@ -309,6 +335,7 @@ mod tests {
     fn what_no_word_names_is_forbidden_as_well() {
         use Behavior::{Allow, Ask, Deny};
         let (_dir, places) = project();
+        let mut wrong = Vec::new();
         for (deny, line, want) in [
             ("Edit(/src/**)", "git checkout .", Ask),
             ("Edit(/src/**)", "git checkout main", Ask),
@@ -340,6 +367,49 @@ mod tests {
             ("Edit(/new/**)", "git checkout .", Allow),
             ("Edit(/other/**)", "git reset --hard", Allow),
             ("Edit(//etc/**)", "git reset --hard", Allow),
+            // A commit, a patch or another machine may bring any name.
+            ("Edit(/other/**)", "git reset --hard evil", Ask),
+            ("Edit(/other/**)", "git checkout evil", Ask),
+            ("Edit(/other/**)", "git checkout -b new evil", Ask),
+            ("Edit(/other/**)", "git checkout evil -- .", Ask),
+            ("Edit(/other/**)", "git checkout evil -- web", Allow),
+            ("Edit(/web/other)", "git checkout evil -- web", Ask),
+            ("Edit(/other/**)", "git restore --source=evil .", Ask),
+            ("Edit(/other/**)", "git restore --so=evil .", Ask),
+            ("Edit(/other/**)", "git restore -s evil .", Ask),
+            ("Edit(/other/**)", "git restore .", Allow),
+            ("Edit(/other/**)", "git merge evil", Ask),
+            ("Edit(/other/**)", "git rebase evil", Ask),
+            ("Edit(/other/**)", "git cherry-pick evil", Ask),
+            ("Edit(/other/**)", "git revert evil", Ask),
+            ("Edit(/other/**)", "git stash pop", Ask),
+            ("Edit(/other/**)", "git stash", Allow),
+            ("Edit(/new/**)", "git stash -u", Ask),
+            ("Edit(/new/**)", "git clean -fd", Ask),
+            ("Edit(/new/**)", "git clean -fd web", Allow),
+            ("Edit(/other/**)", "git apply p.diff", Ask),
+            ("Edit(/other/**)", "git am p.mbox", Ask),
+            ("Edit(/other/**)", "git switch evil", Ask),
+            ("Edit(/other/**)", "git switch -c new", Allow),
+            ("Edit(/other/**)", "git read-tree -u HEAD", Ask),
+            ("Edit(/other/**)", "git pull", Ask),
+            ("Edit(/other/**)", "echo evil | xargs git checkout", Ask),
+            ("Edit(/other/**)", "aws s3 sync s3://x .", Ask),
+            ("Edit(/other/**)", "aws s3 cp s3://x/y web", Allow),
+            ("Edit(/web/other)", "aws s3 cp s3://x/y web --recursive", Ask),
+            ("Edit(/other/**)", "docker cp x:/a .", Ask),
+            ("Edit(/other/**)", "gh run download", Ask),
+            ("Edit(/other/**)", "gh pr checkout 1", Ask),
+            ("Edit(/other/**)", "gh pr view 1", Allow),
+            ("Edit(/other/**)", "rsync -a host:x .", Ask),
+            ("Edit(/other/**)", "scp host:x .", Ask),
+            ("Edit(/other/**)", "scp web/y host:", Allow),
+            ("Edit(/other)", "curl -O https://h/other", Ask),
+            ("Edit(/other)", "curl --remote-name-all https://h/x", Ask),
+            ("Edit(/other)", "curl -s https://h/x", Allow),
+            ("Edit(/web/other)", "wget -P web https://h/x", Ask),
+            ("Edit(/other)", "wget https://h/x", Ask),
+            ("Edit(/other)", "wget -qO- https://h/x", Allow),
             ("Edit(/src/**)", "prettier --write .", Ask),
             ("Edit(/src/**)", "prettier --write web", Allow),
             ("Edit(/src/**)", "prettier --write web/y", Allow),
@@ -386,8 +456,12 @@ mod tests {
             ("Read(/secrets/**)", "git diff", Ask),
             ("Read(/secrets/**)", "git archive HEAD", Ask),
         ] {
-            assert_eq!(check(&places, deny, Mode::Default, line), want, "{deny}: {line}");
+            let got = check(&places, deny, Mode::Default, line);
+            if got != want {
+                wrong.push(format!("{deny}: {line}: {got:?}"));
+            }
         }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert_eq!(check(&places, "Edit(/src/**)", Mode::Bypass, "git checkout ."), Allow);
         assert_eq!(check(&places, "Edit(/src/deep/**)", Mode::AcceptEdits, "rm -r src"), Ask);
     }
