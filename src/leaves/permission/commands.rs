@@ -20,7 +20,7 @@ pub(super) use places::{
     Formats, Places, Runs, brings_links, formats, leads_through, names_option, names_options, places, runs_code,
     runs_of_folder, unpacked_in,
 };
-pub(super) use reach::Reach;
+pub(super) use reach::{Named, Reach, Tracked};
 
 /// What a command that only reads looks at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,23 +39,14 @@ pub(super) struct Reads {
     pub(super) from_top: Vec<Word>,
     /// Whether it is git and shows the contents of files that are tracked.
     pub(super) tracked: Tracked,
+    /// What its words limit that to.
+    pub(super) named: Vec<Named>,
     /// Globs that git itself matches with the names of tracked files.
     pub(super) patterns: Vec<String>,
     /// It is git and shows the addresses of remotes.
     pub(super) addresses: bool,
     /// It starts git, in the folder that these words lead to one after the other.
     pub(super) git: Option<Vec<Word>>,
-}
-
-/// Which tracked files a git command shows the contents of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Tracked {
-    #[default]
-    No,
-    /// Those of the index.
-    Index,
-    /// Those of any commit.
-    Ever,
 }
 
 impl Reads {
@@ -112,6 +103,13 @@ fn either(name: &Word, all: Vec<Vec<Word>>) -> Result<Reads, String> {
         either.reach = either.reach.max(reads.reach);
         either.follows |= reads.follows;
         either.addresses |= reads.addresses;
+        either.tracked = either.tracked.max(reads.tracked);
+        // Each time all of it has to be limited.
+        if reads.tracked != Tracked::No {
+            either.named.push(if reads.named.is_empty() { Named::Object } else { Named::Commit });
+            either.named.extend(reads.named);
+        }
+        either.patterns.extend(reads.patterns);
         either.git = reads.git;
     }
     Ok(either)
@@ -132,12 +130,6 @@ pub(super) fn searches(words: &[Word]) -> Option<Reads> {
         "cp" | "zip" | "scp" | "rsync" | "gzip" | "bzip2" | "xz" => words.iter().any(deep),
         _ => false,
     };
-    // What git packs or prints of commits is any file that was in them.
-    const PACKS: [&str; 6] = ["archive", "fast-export", "bundle", "format-patch", "cat-file", "checkout-index"];
-    let packs = |word: &Word| PACKS.contains(&word.known().as_str());
-    if name == "git" && words.iter().any(packs) {
-        return Some(Reads { tracked: Tracked::Ever, ..Reads::default() });
-    }
     // Where nothing but a word of bash's is not known, the others tell what is read.
     let told: Vec<Word> = words.iter().map(|word| if word.is_dynamic() { plain("0") } else { word.clone() }).collect();
     if let Some(reads) = (words.len() > 1).then(|| reads(&told).ok()).flatten() {

@@ -222,7 +222,7 @@ pub(super) fn with_hashes(arguments: &[Word]) -> Option<Vec<Vec<Word>>> {
 }
 
 /// Whether a substitution prints one hash or nothing: what git cannot resolve, it may print as it is given.
-fn prints_hash(source: &str) -> bool {
+pub(super) fn prints_hash(source: &str) -> bool {
     let Some(inner) = source.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')) else { return false };
     let plain = |c: char| c.is_ascii_alphanumeric() || " ._/~^@-".contains(c);
     let mut words = inner.split(' ').filter(|word| !word.is_empty());

@@ -125,7 +125,15 @@ pub trait Files {
         self.repository(folder)
     }
 
-    /// The same of every repository below the work tree, which git's index may name by the time it starts. `top`: the folder
+    /// Whether a rebase that was interrupted there runs no program once it continues.
+    ///
+    /// # Errors
+    /// What it would run.
+    fn unfinished(&self, _folder: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether git may be started in every repository below the work tree, which its index may name by then. `top`: the folder
     /// itself must be the top of the work tree.
     ///
     /// # Errors
@@ -272,6 +280,10 @@ impl Files for Disk {
 
     fn repository_to_change(&self, folder: &Path) -> Result<(), String> {
         repository::judge_change(folder)
+    }
+
+    fn unfinished(&self, folder: &Path) -> Result<(), String> {
+        repository::todo::judge(folder)
     }
 
     fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 mod named;
 mod shown;
+mod tracked;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,8 @@ use super::vocabulary::Matches;
 use super::{Behavior, Mode};
 pub(super) use named::{judge_raw, judge_words};
 pub(super) use shown::judge_gathered;
-use shown::{judge_patterns, judge_shown, judge_tracked};
+use shown::{judge_patterns, judge_shown};
+use tracked::judge_tracked;
 
 /// Where the shell may be by now; None when nobody knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -232,7 +234,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
         }
     }
     if reads.tracked != Tracked::No {
-        let verdicts = [judge_tracked(query, reads, &all, cwd, files), judge_patterns(query, reads, files)];
+        let verdicts = [judge_tracked(query, reads, cwd, files), judge_patterns(query, reads, files)];
         verdicts.into_iter().flatten().for_each(|verdict| worse(&mut worst, verdict));
     }
     for real in &followed {

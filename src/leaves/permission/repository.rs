@@ -8,6 +8,7 @@ mod config;
 pub(super) mod hooks;
 mod index;
 mod own;
+pub(super) mod todo;
 
 pub(super) use self::config::is_plain;
 pub use self::own::OwnGit;
@@ -117,7 +118,7 @@ pub(super) fn ignores(path: &Path, user: User<'_>) -> bool {
 
 /// The paths of what git's index holds, in the repository around the folder; None where that is not told.
 pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
-    let root = top(folder)?;
+    let Some(root) = top(folder) else { return Some(Vec::new()) };
     let own = git_dir(&root, &root.join(".git")).ok()?;
     let common = common_dir(&own).ok()?;
     let bytes = content(&own.join("index"), MAX_INDEX).ok()?.unwrap_or_default();
@@ -133,14 +134,41 @@ fn all_settings(folder: &Path, user: User<'_>) -> Option<(PathBuf, Vec<config::S
     let root = top(folder)?;
     let own = git_dir(&root, &root.join(".git")).ok()?;
     let common = common_dir(&own).unwrap_or_else(|_| own.clone());
-    let mut files = vec![common.join("config"), own.join("config.worktree")];
-    files.extend(user.settings());
     let read = |file: PathBuf| config::parse(&content(&file, MAX_CONFIG).ok()??).ok();
-    Some((root, files.into_iter().filter_map(read).flatten().collect()))
+    let here = [common.join("config"), own.join("config.worktree")].into_iter().filter_map(read).flatten();
+    Some((root, here.chain(of_user(user).into_iter().flat_map(|(_, settings)| settings)).collect()))
 }
 
 /// Most files that the user's own configuration is read from.
 const MAX_INCLUDED: usize = 32;
+
+/// Where the system keeps settings for all its users, by how git was installed.
+const SYSTEM: [&str; 3] = ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/homebrew/etc/gitconfig"];
+
+/// The files of settings that are not the repository's, the system's first, with those that they include whatever the
+/// condition, and what each sets.
+fn of_user(user: User<'_>) -> Vec<(PathBuf, Vec<config::Setting>)> {
+    let mut left: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(user.settings()).rev().collect();
+    let mut all = Vec::new();
+    while let Some(file) = left.pop().filter(|_| all.len() < MAX_INCLUDED) {
+        let Ok(Some(bytes)) = content(&file, MAX_CONFIG) else { continue };
+        let settings = config::parse(&bytes).unwrap_or_default();
+        let included = settings.iter().filter(|setting| setting.includes());
+        let included: Vec<PathBuf> = included.filter_map(|setting| from_user(user, &file, setting)).collect();
+        left.extend(included.into_iter().rev());
+        all.push((file, settings));
+    }
+    all
+}
+
+/// The path that a setting of such a file names.
+fn from_user(user: User<'_>, file: &Path, setting: &config::Setting) -> Option<PathBuf> {
+    let value = setting.value.as_deref()?;
+    match value.strip_prefix("~/") {
+        Some(rest) => Some(user.home?.join(rest)),
+        None => Some(file.parent()?.join(value)),
+    }
+}
 
 /// Settings whose value is a file that git reads.
 const FILES: [(&str, &str); 6] = [
@@ -164,23 +192,11 @@ pub(super) fn reads(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
         all.push(root);
     }
     all.extend(["ignore", "attributes"].into_iter().filter_map(|name| user.named(name)));
-    let mut left = user.settings();
-    let mut seen = 0;
-    while let Some(file) = left.pop() {
-        seen += 1;
-        let settings = content(&file, MAX_CONFIG).ok().flatten().and_then(|bytes| config::parse(&bytes).ok());
-        for setting in settings.into_iter().flatten() {
-            let path = setting.value.as_deref().and_then(|value| match value.strip_prefix("~/") {
-                Some(rest) => Some(user.home?.join(rest)),
-                None => Some(file.parent()?.join(value)),
-            });
-            if setting.includes() && seen < MAX_INCLUDED {
-                left.extend(path);
-            } else if FILES.iter().any(|(section, key)| setting.is(section, key)) {
-                all.extend(path);
-            }
-        }
-        all.push(file);
+    for (file, settings) in of_user(user) {
+        let named = |setting: &&config::Setting| FILES.iter().any(|(section, key)| setting.is(section, key));
+        all.extend(settings.iter().filter(named).filter_map(|setting| from_user(user, &file, setting)));
+        // The system's own folders may be read anyway.
+        all.extend(Some(file).filter(|file| !SYSTEM.iter().any(|system| file == Path::new(system))));
     }
     all.retain(|path| path.exists());
     all.iter().map(|path| Disk.resolve(path)).collect()

@@ -131,7 +131,7 @@ impl Subcommand {
     ///
     /// # Errors
     /// The word of which nobody knows what it is.
-    fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
+    pub(super) fn read(&self, arguments: &[Argument]) -> Result<Vec<Found>, String> {
         let mut found = Vec::new();
         let operand = |argument: &Argument| {
             let written = argument.marked(&argument.text);

@@ -2,12 +2,14 @@
 
 mod added;
 mod config;
+mod quiet;
 mod shown;
 
 pub(in crate::permission) use self::added::{Gathered, gathered, left_out};
 pub(in crate::permission) use self::config::tells_addresses;
+pub(in crate::permission) use self::quiet::{everything, may_show};
 use super::super::shell::Word;
-use super::{Listed, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
+use super::{Listed, Named, Operands, Reach, Reader, Reads, Tracked, may_be_option, plain};
 
 /// Most colons in one word; behind each a path may begin.
 const MAX_COLONS: usize = 16;
@@ -239,7 +241,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
     let texts: Vec<String> = arguments.iter().map(Word::known).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     if let Some(reader) = SUBCOMMANDS.iter().find(|reader| reader.name == name) {
-        reads.tracked = shown::shows(&name, &texts);
+        shown::shows(reader, arguments, &mut reads);
         if PATHED.contains(&name.as_str()) {
             for word in arguments {
                 add_paths(word, &mut reads)?;
@@ -314,7 +316,7 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         }
         "grep" => {
             let inner = GREP.reads(arguments)?;
-            reads.tracked = Tracked::Ever;
+            shown::shows(&GREP, arguments, &mut reads);
             for word in &inner.paths {
                 add_paths(word, &mut reads)?;
             }
@@ -322,8 +324,9 @@ pub(super) fn reads(arguments: &[Word]) -> Result<Reads, String> {
         }
         _ => false,
     };
-    if name == "stash" {
-        reads.tracked = shown::shows("stash", &texts);
+    let told = !matches!(name.as_str(), "branch" | "tag") || shown::tells_fields(&texts);
+    if !told || texts.iter().any(|text| matches!(*text, "-p" | "--patch")) {
+        (reads.tracked, reads.named) = (Tracked::Ever, vec![Named::Object]);
     }
     // Asking for a signature runs the program that checks it.
     if harmless && !texts.iter().any(|text| checks_signature(text)) {

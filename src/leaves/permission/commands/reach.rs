@@ -1,5 +1,7 @@
 //! What a command that only reads shows of what lies below the folders it is given.
 
+use super::super::shell::Word;
+
 /// How far a command looks, each further than the one before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::permission) enum Reach {
@@ -14,6 +16,34 @@ pub(in crate::permission) enum Reach {
     Visible,
     /// As far, and it shows the contents of all files.
     Everything,
+}
+
+/// Which tracked files a git command shows the contents of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::permission) enum Tracked {
+    #[default]
+    No,
+    /// Those of the index.
+    Index,
+    /// Those of any commit.
+    Ever,
+}
+
+/// What a word of a git command that shows contents stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::permission) enum Named {
+    /// A path, and no more of any commit.
+    Path(Word),
+    /// A path where there is such a file, and otherwise whatever has that name.
+    Either(Word),
+    /// The same, but then it is a commit.
+    Revision(Word),
+    /// What a commit has at that path.
+    At(Word),
+    /// A commit.
+    Commit,
+    /// Anything, also a file's contents by their name among git's objects.
+    Object,
 }
 
 /// File types of ripgrep, and the names that each stands for. A type that is not here may stand for any name: `sh` is

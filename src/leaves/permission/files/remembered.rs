@@ -169,6 +169,10 @@ impl Files for Remembered<'_> {
         all.entry((folder.to_owned(), true)).or_insert_with(|| self.files.repository_to_change(folder)).clone()
     }
 
+    fn unfinished(&self, folder: &Path) -> Result<(), String> {
+        self.files.unfinished(folder)
+    }
+
     fn repositories(&self, folder: &Path, top: bool) -> Result<(), String> {
         self.files.repositories(folder, top)
     }

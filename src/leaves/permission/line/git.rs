@@ -1,7 +1,7 @@
 //! Which commands of a line start git, and for what: reading, or changing something.
 
 use super::super::Behavior;
-use super::super::commands::{self, Places};
+use super::super::commands::{self, Places, Reads};
 use super::super::decide::{Query, Verdict};
 use super::super::files::Files;
 use super::super::paths::{self, Cwd};
@@ -68,6 +68,25 @@ pub(super) fn inner(mut words: &[Word]) -> Option<Vec<Word>> {
     }
     let name = words.first()?.known();
     (name.rsplit('/').next()? == "git").then(|| [&[commands::plain("git")], &words[1..]].concat())
+}
+
+/// What the git command in the words may show of files that it keeps, whatever its options mean; None where git does not start.
+/// Behind what passes on more words nobody knows its options.
+pub(super) fn may_show(words: &[Word]) -> Option<Reads> {
+    match inner(words) {
+        Some(words) => Some(commands::git::may_show(&words[1..])),
+        None => started(words, &[]).map(|words| commands::git::everything(&words[1..])),
+    }
+}
+
+/// Whether the git command may go on with a list of commits that a rebase left, which may say more than the line does.
+pub(super) fn continues(words: &[Word]) -> bool {
+    const ENDING: [&str; 4] = ["--abort", "--quit", "--show-current-patch", "--edit-todo"];
+    let known: Vec<String> = words.iter().map(Word::known).collect();
+    let Some(at) = known.iter().position(|text| matches!(text.as_str(), "rebase" | "cherry-pick" | "revert")) else {
+        return words.iter().skip(1).any(|word| word.literal().is_none());
+    };
+    !matches!(&known[at + 1..], [only] if ENDING.contains(&only.as_str()))
 }
 
 /// Programs that start git for their own work.

@@ -73,8 +73,13 @@ impl Judge<'_> {
         if let Some(reason) = self.unknown().may_be_forbidden(words) {
             return Some(Verdict::firm(reason));
         }
-        if let Some(reads) = commands::searches(words) {
-            let verdict = paths::judge_reads(self.query, &reads, fed::shown(words), cwd, self.files);
+        let shows = || {
+            let folders = git::started(words, &[]).map(|inner| self.entered(&inner, cwd));
+            Some((git::may_show(words)?, folders?))
+        };
+        let searches = || Some((commands::searches(words)?, cwd.clone()));
+        for (reads, cwd) in shows().into_iter().chain(searches()) {
+            let verdict = paths::judge_reads(self.query, &reads, fed::shown(words), &cwd, self.files);
             if verdict.firm || verdict.behavior == Behavior::Deny {
                 return Some(verdict);
             }
@@ -91,6 +96,14 @@ impl Judge<'_> {
         }
         if self.query.mode != Mode::Bypass && self.shows_account(words, cwd) {
             return Some(Verdict::firm("it shows the address of a remote with the account or token in it"));
+        }
+        let unfinished = || {
+            let inner = git::started(words, &[]).filter(|inner| git::continues(inner))?;
+            let folders = self.entered(&inner, cwd).0;
+            folders.into_iter().flatten().find_map(|folder| self.files.unfinished(&folder).err())
+        };
+        if let Some(reason) = (self.query.mode != Mode::Bypass).then(unfinished).flatten() {
+            return Some(Verdict::firm(reason));
         }
         let unfit = git::unfit(self.query, words, cwd, self.files);
         unfit.filter(|_| self.query.mode != Mode::Bypass).map(Verdict::firm)

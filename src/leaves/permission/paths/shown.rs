@@ -4,16 +4,15 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::super::commands::{Gathered, Reach, Reads, Tracked};
+use super::super::commands::{Gathered, Reach, Reads};
 use super::super::decide::{Query, Verdict, read};
 use super::super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::super::glob::{self, Case};
 use super::super::places::{configures_git, holds_keys, may_be_kept, only_sources};
-use super::super::rule::{Entry, Specifier, Strictness};
 use super::super::search_filter::ShownAgain;
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
-use super::{Cwd, is_no_text, paths, starts, worse};
+use super::{Cwd, is_no_text, paths, worse};
 
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;
@@ -76,68 +75,6 @@ pub(super) fn judge_shown(
         worse(&mut worst, untold(&first, reason));
     }
     worst
-}
-
-/// What is said of a git command that shows contents: rules about files, then secrets. The files that it names were asked
-/// already.
-pub(super) fn judge_tracked(
-    query: &Query,
-    reads: &Reads,
-    all: &[PathBuf],
-    cwd: &Cwd,
-    files: &dyn Files,
-) -> Option<Verdict> {
-    let starts = starts(reads, cwd, query.places, files).0.unwrap_or_default();
-    let is_folder = |path: &&PathBuf| !files.is_file(path) && !files.names(path).is_empty() && !starts.contains(path);
-    let folders: Vec<PathBuf> = all.iter().filter(is_folder).map(|path| files.resolve(path)).collect();
-    // What a rule allows is no less forbidden by another one.
-    if let Some(verdict) = rules_on_tracked(query, reads, (all, &folders), &starts, files) {
-        return Some(verdict);
-    }
-    if reads.patterns.is_empty() && folders.is_empty() && all.iter().any(|path| files.is_file(path)) {
-        return None;
-    }
-    let shown = |path: &&PathBuf| folders.is_empty() || folders.iter().any(|folder| path.starts_with(folder));
-    let secret = |path: &&PathBuf| shown(path) && holds_keys(path) && !may_be_kept(path);
-    let found = starts.iter().filter_map(|start| files.tracked(start)).find_map(|all| {
-        let spent = files.spend(all.len());
-        all.iter().find(|path| !spent && secret(path)).cloned()
-    });
-    let path = found.filter(|_| reads.patterns.is_empty() && query.mode != Mode::Bypass)?;
-    let reason = format!("git tracks {}, which may hold secrets, and may show it", path.display());
-    Some(Verdict::new(Behavior::Ask, reason))
-}
-
-/// What rules about files say to it.
-fn rules_on_tracked(
-    query: &Query,
-    reads: &Reads,
-    (all, folders): (&[PathBuf], &[PathBuf]),
-    starts: &[PathBuf],
-    files: &dyn Files,
-) -> Option<Verdict> {
-    let tool = query.vocabulary.tool(Matches::Reading);
-    let forbids = |entry: &&Entry| {
-        entry.behavior != Behavior::Allow
-            && entry.rule.is_about(Matches::Reading)
-            && *entry.rule.specifier() != Specifier::Any
-    };
-    let mut rules = query.rules.entries().iter().filter(forbids).peekable();
-    rules.peek()?;
-    if all.iter().any(|path| files.is_file(path)) && folders.is_empty() && reads.patterns.is_empty() {
-        return None;
-    }
-    let tracked = match reads.tracked {
-        Tracked::Index => starts.iter().map(|start| files.tracked(start)).collect::<Option<Vec<_>>>(),
-        Tracked::No | Tracked::Ever => None,
-    };
-    let unknown = || Verdict::firm("it shows what git keeps of any file, and a Read rule may forbid some of it");
-    let Some(tracked) = tracked.filter(|_| !starts.is_empty()).map(|all| all.concat()) else { return Some(unknown()) };
-    let covered = |entry: &Entry| {
-        let covers = |path: &PathBuf| entry.rule.covers_path(tool, path, Strictness::Possible, query.places, files);
-        files.spend(2 * tracked.len()) || tracked.iter().any(covers)
-    };
-    rules.any(covered).then(unknown)
 }
 
 /// What is said of a git command that would take a secret into the repository, where git then shows it without a question.

@@ -89,6 +89,37 @@ mod tests {
         hook by deleting the 'pre-push' file in the hooks directory (set by 'core.hookspath'; usually '.git/hooks').\"; \
         exit 2; }\ngit lfs pre-push \"$@\"\n";
 
+    /// Settings of the user's that name a folder of every repository, also by way of another file.
+    #[cfg(unix)]
+    #[test]
+    fn hooks_that_an_included_file_names_are_found() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let temp = tempfile::tempdir().unwrap();
+        let (home, project) = (temp.path().join("home"), temp.path().canonicalize().unwrap().join("p"));
+        std::fs::create_dir_all(home.join("more")).unwrap();
+        std::fs::create_dir_all(project.join("scripts")).unwrap();
+        assert!(
+            std::process::Command::new("git").args(["init", "-q"]).current_dir(&project).status().unwrap().success()
+        );
+        let hook = project.join("scripts/pre-commit");
+        std::fs::write(&hook, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(home.join("more/b"), "[core]\n\thooksPath = scripts\n").unwrap();
+        std::fs::write(home.join("more/a"), "[include]\n\tpath = b\n").unwrap();
+        let variables = crate::stdx::git::Variables::default();
+        for (settings, want) in [
+            ("", 0),
+            ("[core]\n\thooksPath = scripts\n", 1),
+            ("[include]\n\tpath = ~/more/a\n", 1),
+            ("[includeIf \"gitdir:/\"]\n\tpath = more/b\n", 1),
+            ("[include]\n\tpath = .gitconfig\n", 0),
+        ] {
+            std::fs::write(home.join(".gitconfig"), settings).unwrap();
+            let found = live(&project, User { home: Some(&home), variables: &variables }).unwrap();
+            assert_eq!(found.len(), want, "{settings}: {found:?}");
+        }
+    }
+
     #[test]
     fn hooks_of_git_lfs_are_known_by_every_character() {
         let temp = tempfile::tempdir().unwrap();
