@@ -3,6 +3,7 @@
 mod held;
 mod other;
 mod seen;
+mod spelled;
 mod stars;
 mod text;
 
@@ -138,12 +139,9 @@ fn touches_named(rule: &Rule, seen: &Seen) -> bool {
         _ => return false,
     };
     let started = seen.started();
-    // A pattern that begins with `*` finds from the first word what it could find from a later one.
-    let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
-    let starts = if open { &started.starts[..started.starts.len().min(1)] } else { &started.starts[..] };
     let matches = |(words, starts): &Segment| matches_from(pattern, words, starts);
     started.set.iter().any(matches)
-        || matches_from(pattern, &started.given, starts)
+        || matches_from(pattern, &started.given, &started.starts)
         || started.text < seen.words.len() && held::touches_words(rule, seen)
         || started.holds_lines && seen.lines().iter().any(matches)
         || seen.apart.as_ref().is_some_and(|seen| touches(rule, seen))
@@ -295,8 +293,18 @@ fn same_name(want: &str, name: &str) -> bool {
     fits(name) || fits(base(name)) || other::same_file(want, name)
 }
 
-/// Whether the pattern speaks about a command that starts at one of these words.
+/// Whether the pattern speaks about a command that starts at one of these words, as it is written or in another spelling.
 fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> bool {
+    let plain = pattern.plain();
+    plain.is_some_and(|plain| is_written(&plain, words, starts))
+        || is_written(pattern, words, starts)
+        || spelled::fits(pattern, words, starts)
+}
+
+fn is_written(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> bool {
+    // A pattern that begins with `*` finds from the first word what it could find from a later one.
+    let open = matches!(pattern, ShellPattern::Wildcard(text) if text.starts_with('*'));
+    let starts = if open { &starts[..starts.len().min(1)] } else { starts };
     let (text, wildcard) = match pattern {
         ShellPattern::Prefix(prefix) => {
             let Some((want, rest)) = prefix.split_first() else { return !starts.is_empty() };
@@ -350,20 +358,7 @@ fn matches_from(pattern: &ShellPattern, words: &[String], starts: &[usize]) -> b
 /// Whether the words may begin with a name and what follows it.
 fn begins(want: &str, rest: &[String], words: &[String]) -> bool {
     same_name(want, &words[0])
-        && (words[0].contains(MANY)
-            || follows(rest, &words[1..])
-            || is_respelled(want, rest, &words[1..])
-            || other::is_told(want, rest, &words[1..]))
-}
-
-/// Whether the words hold the options that end the rule in another spelling, order or place.
-fn is_respelled(name: &str, rest: &[String], words: &[String]) -> bool {
-    let Some(at) = rest.iter().position(|word| word.starts_with('-')) else { return false };
-    let (fixed, options) = rest.split_at(at);
-    let begins = |at: &usize| words[*at..].starts_with(fixed) && follows(fixed, words);
-    let Some(at) = (0..=words.len()).take(MAX_OPTIONS).find(begins) else { return false };
-    options.iter().all(|word| word.starts_with('-'))
-        && commands::covered::holds(name, fixed, options, &words[at + fixed.len()..])
+        && (words[0].contains(MANY) || follows(rest, &words[1..]) || other::is_told(want, rest, &words[1..]))
 }
 
 /// Whether the command may start what a rule about a subcommand of git's speaks about under another name.

@@ -281,6 +281,18 @@ impl ShellPattern {
             None => ShellPattern::Exact(text.to_owned()),
         }
     }
+
+    /// The same without the stars around it, where there are no others: for rules that forbid `git push*` means what
+    /// `git push:*` means, and more.
+    pub(super) fn plain(&self) -> Option<ShellPattern> {
+        let ShellPattern::Wildcard(text) = self else { return None };
+        let inner = text.trim_start_matches('*').trim_end_matches('*');
+        let whole = !inner.contains('*') && inner == inner.trim() && !inner.is_empty();
+        whole.then(|| match text.ends_with('*') {
+            true => ShellPattern::Prefix(inner.split_whitespace().map(str::to_owned).collect()),
+            false => ShellPattern::Exact(inner.to_owned()),
+        })
+    }
 }
 
 impl PathPattern {

@@ -14,7 +14,7 @@ pub(super) struct Subcommand {
     pub(super) options: &'static str,
 }
 
-const SUBCOMMANDS: [Subcommand; 2] = [
+static SUBCOMMANDS: [Subcommand; 2] = [
     Subcommand {
         name: "commit",
         options: "quiet/q verbose/v file=/F! author= date= message=/m reedit-message=/c! reuse-message=/C fixup= squash=! \
@@ -30,6 +30,11 @@ const SUBCOMMANDS: [Subcommand; 2] = [
             pathspec-from-file=! pathspec-file-nul",
     },
 ];
+
+/// The subcommand of that name.
+pub(super) fn subcommand(name: &str) -> Option<&'static Subcommand> {
+    SUBCOMMANDS.iter().find(|subcommand| subcommand.name == name)
+}
 
 /// Options of `git commit` that neither choose what is committed nor whose and from when it is.
 const MESSAGE: &str = "message quiet verbose signoff cleanup no-edit status no-status dry-run short branch porcelain long \
@@ -236,19 +241,9 @@ impl Subcommand {
         }
     }
 
-    /// The long names of the options in the arguments, also those that an abbreviation may mean, or a cluster of letters with
-    /// others that are not known.
-    pub(super) fn names(&self, arguments: &[String]) -> Vec<String> {
-        let (found, unknown) = self.found(arguments.iter().map(|word| Argument::of(word)).collect());
-        let may_be = |word: &str, choice: &Choice| match word.strip_prefix("--") {
-            Some(name) => !name.is_empty() && choice.name.starts_with(name),
-            None => choice.short.is_some_and(|letter| word.starts_with('-') && word.contains(letter)),
-        };
-        let meant = unknown.iter().flat_map(|word| self.choices().filter(|choice| may_be(word, choice)));
-        let found = found.into_iter().map(|one| one.name).filter(|name| name != "--");
-        // Of most programs both letters mean the same.
-        let same = |name: String| if name == "R" { "recursive".to_owned() } else { name };
-        found.chain(meant.map(|choice| choice.name.to_owned())).map(same).collect()
+    /// The options by their long names and their letters.
+    pub(super) fn named(&self) -> impl Iterator<Item = (&'static str, Option<char>)> {
+        self.choices().map(|choice| (choice.name, choice.short))
     }
 
     /// The words that act, or of which nobody knows what they are.

@@ -2,9 +2,11 @@
 //! What writes elsewhere, runs a program or takes another project or configuration is not listed, and asks.
 
 mod files;
+mod given;
 mod plain;
 mod table;
 
+pub(in crate::permission) use self::given::{Given, given};
 use self::table::{Covered, Operands};
 use super::super::shell::{MANY, ONE, Word};
 use super::commit::{Argument, Found, Subcommand};
@@ -63,55 +65,6 @@ pub(in crate::permission) fn remote_line(arguments: &[String]) -> usize {
     let host = options.first_operand(arguments);
     let behind = arguments.get(host + 1..).unwrap_or_default();
     (host + 1 + options.first_operand(behind)).min(arguments.len())
-}
-
-/// Whether the arguments behind the subcommand hold these options, however they are written.
-pub(in crate::permission) fn holds(
-    name: &str,
-    subcommand: &[String],
-    options: &[String],
-    arguments: &[String],
-) -> bool {
-    let told = |covered: &Covered| {
-        let table = Subcommand { name: "", options: covered.options };
-        let (wanted, mut given) = (table.names(options), table.names(arguments));
-        // A branch may be forced, or removed, by a sign before it.
-        let marked = |sign: char| arguments.iter().any(|word| word.starts_with(sign));
-        given.extend(
-            ["force", "delete"]
-                .map(str::to_owned)
-                .into_iter()
-                .filter(|name| covered.command == "git push" && marked(if name == "force" { '+' } else { ':' })),
-        );
-        // `-D` is short for `-d -f`, and the same for what moves and copies one.
-        for known in ["delete", "move", "copy"].iter().filter(|_| covered.command == "git branch") {
-            let (both, has) = (format!("force-{known}"), |name: &str| given.iter().any(|given| given == name));
-            if has(&both) {
-                given.extend([(*known).to_owned(), "force".to_owned()]);
-            } else if has(known) && has("force") {
-                given.push(both);
-            }
-        }
-        wanted.len() >= options.len() && wanted.iter().all(|name| given.contains(name))
-    };
-    known(name, subcommand).is_some_and(told) || options.iter().all(|option| is_among(option, arguments))
-}
-
-/// Whether the arguments hold the option, of which nobody knows more than how options are written.
-fn is_among(option: &str, arguments: &[String]) -> bool {
-    let mut given = arguments.iter().take_while(|word| *word != "--").filter(|word| word.starts_with('-'));
-    let name = |word: &str| word.strip_prefix("--").map(|name| name.split('=').next().unwrap_or_default().to_owned());
-    match name(option) {
-        Some(long) => given.any(|word| name(word).is_some_and(|name| !name.is_empty() && long.starts_with(&name))),
-        // More letters than anybody writes as one are a name with one dash.
-        None if option.len() > 4 => given.any(|word| word.split('=').next() == Some(option)),
-        None => {
-            let letters = |letter: char| {
-                arguments.iter().any(|word| name(word).is_none() && word.starts_with('-') && word.contains(letter))
-            };
-            option.chars().skip(1).all(letters)
-        }
-    }
 }
 
 /// The words that such a rule does not cover; None for a program of which there is no table.

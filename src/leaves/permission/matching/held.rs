@@ -10,7 +10,7 @@ use super::super::vocabulary::Matches;
 use super::super::{commands, wrapper};
 use super::seen::distinct_segments;
 use super::text::{SUBCOMMANDS, text_of};
-use super::{Seen, Text, base, is_assignment, matches_from, touches};
+use super::{Seen, Text, base, is_assignment, matches_from, spelled, touches};
 
 /// Programs that run what they are given as text: in an argument, or on standard input.
 const INTERPRETERS: &str = "sh bash dash ash zsh ksh fish busybox source . eval at batch crontab ssh python python3 python2 perl \
@@ -66,7 +66,7 @@ fn runs_input(words: &[String]) -> bool {
 
 /// Whether the rule speaks about anything in a text that an interpreter may run, in whatever language.
 pub(in crate::permission) fn touches_held(rule: &Rule, text: &Text) -> bool {
-    text.tokens().hold(rule)
+    text.tokens().hold_apart(rule)
         || match rule.specifier() {
             Specifier::Shell(pattern) => text.all().iter().any(|words| matches_from(pattern, words, &[0])),
             _ => false,
@@ -97,7 +97,8 @@ fn wanted(rule: &Rule) -> Vec<&str> {
     match rule.specifier() {
         Specifier::Shell(ShellPattern::Prefix(prefix)) => prefix.iter().map(String::as_str).collect(),
         Specifier::Shell(ShellPattern::Exact(text) | ShellPattern::Wildcard(text)) => {
-            text.split_whitespace().take_while(|word| !word.contains('*')).collect()
+            let words = text.trim_matches('*').split_whitespace();
+            words.skip_while(|word| *word == "*").take_while(|word| !word.contains('*')).collect()
         }
         _ => Vec::new(),
     }
@@ -128,6 +129,15 @@ impl Tokens {
 
     /// Whether the rule's words are next to each other anywhere in the text, whatever is between them.
     fn hold(&self, rule: &Rule) -> bool {
+        self.find(rule, |_, _| false)
+    }
+
+    /// The same, options between the words apart.
+    fn hold_apart(&self, rule: &Rule) -> bool {
+        self.find(rule, |want, tokens| want.len() > 1 && spelled::leads(want, tokens))
+    }
+
+    fn find(&self, rule: &Rule, leads: impl Fn(&[&str], &[String]) -> bool) -> bool {
         let want = wanted(rule);
         let Some(first) = want.first() else { return false };
         let joined = want.join("-");
@@ -136,6 +146,7 @@ impl Tokens {
             && self.readings.iter().any(|tokens| {
                 let fit = |tokens: &[String]| want.iter().zip(tokens).all(|(want, token)| is_word(want, token));
                 tokens.windows(want.len()).any(fit)
+                    || tokens.iter().enumerate().any(|(at, token)| is_word(first, token) && leads(&want, &tokens[at..]))
                     || want.len() > 1 && tokens.iter().any(|token| is_program(&joined, token))
             })
     }
@@ -301,7 +312,7 @@ impl Held {
 
 impl Fed {
     fn holds(&self, rule: &Rule) -> bool {
-        self.tokens.iter().any(|tokens| tokens.hold(rule))
+        self.tokens.iter().any(|tokens| tokens.hold_apart(rule))
             || match rule.specifier() {
                 Specifier::Shell(pattern) => self.segments.iter().any(|words| matches_from(pattern, words, &[0])),
                 _ => false,

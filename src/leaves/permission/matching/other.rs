@@ -90,7 +90,17 @@ fn program(name: &str) -> &str {
 pub(super) fn names(words: &[String]) -> Vec<Vec<String>> {
     let named = best_known(words);
     let script = script(named.as_deref().unwrap_or(words));
-    [named, script, tested(words)].into_iter().flatten().chain(pushed(words)).collect()
+    [named, script, tested(words), moded(words)].into_iter().flatten().chain(pushed(words)).collect()
+}
+
+/// A mode in octal digits without the zeros before it.
+fn moded(words: &[String]) -> Option<Vec<String>> {
+    let at = words.iter().position(|word| base(word) == "chmod")?;
+    let digits = |word: &String| word.len() > 1 && word.starts_with('0') && word.bytes().all(|b| b.is_ascii_digit());
+    let place = operands(words, at + 1).into_iter().find(|at| digits(&words[*at]))?;
+    let mut all = words.to_vec();
+    all[place] = all[place].trim_start_matches('0').to_owned();
+    Some(all)
 }
 
 /// The tests that npm runs behind an installation: `npm test` for `npm cit`.
