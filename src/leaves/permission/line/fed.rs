@@ -9,7 +9,7 @@ use super::super::dynamic;
 use super::super::evaluate::evaluates;
 use super::super::found::{self, Found};
 use super::super::paths::{self, Cwd};
-use super::super::shell::{Node, Simple, Word};
+use super::super::shell::{Node, ONE, Simple, Word};
 use super::super::values;
 use super::judge::Judge;
 
@@ -153,6 +153,38 @@ impl Judge<'_> {
         let paths = [reads.paths, found.reads.paths].concat();
         Ok(commands::Reads { paths, reach: reads.reach.max(commands::Reach::Names), ..reads })
     }
+}
+
+/// The words with something unknown where a program puts what it reads or finds: `xargs -I{} sh -c '{}'`.
+pub(super) fn filled(words: &[Word]) -> Option<Vec<String>> {
+    let texts: Vec<String> = words.iter().map(Word::possible).collect();
+    let name = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();
+    let at = texts.iter().position(|text| matches!(&*name(text), "xargs" | "parallel" | "find"))?;
+    let marked = |at: usize| match texts[at].strip_prefix('-')? {
+        "-replace" | "i" => Some("{}"),
+        long if long.starts_with('-') => long.strip_prefix("-replace="),
+        short => match short.split_once(['I', 'J']).or_else(|| short.split_once('i'))?.1 {
+            "" => texts.get(at + 1).map(String::as_str),
+            glued => Some(glued),
+        },
+    };
+    let mark = if name(&texts[at]) == "xargs" { (at + 1..texts.len()).find_map(marked)? } else { "{}" };
+    // Within a line for a shell it is taken for a name, as everywhere where it is not the command.
+    let names =
+        |text: &String| text.contains(mark) && !text.starts_with('-') && !text.contains(' ') || text.starts_with(mark);
+    // A name that is found begins with where it was looked for.
+    let fill = |text: &String| if names(text) { text.replace(mark, &format!("./{ONE}")) } else { text.clone() };
+    // Where the command begins, no option is left of which the program could be the value.
+    let valued = |word: &str| {
+        word.len() == 2 && word.starts_with('-') && word.ends_with(['I', 'J', 'n', 'P', 'L', 'd', 'a', 's', 'E'])
+    };
+    let mut start = at + 1;
+    while name(&texts[at]) == "xargs" && texts.get(start).is_some_and(|word| word.starts_with('-')) {
+        start += if valued(&texts[start]) { 2 } else { 1 };
+    }
+    let inner = texts.get(start..)?;
+    let filled: Vec<String> = inner.iter().map(fill).collect();
+    (filled != inner).then(|| [&texts[..=at], &filled].concat())
 }
 
 /// What the command shows of what it looks at.

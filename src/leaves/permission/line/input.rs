@@ -3,11 +3,13 @@
 
 use super::super::Behavior;
 use super::super::commands::{self, covered, plain};
-use super::super::decide::Verdict;
+use super::super::decide::{Verdict, because};
 use super::super::dynamic;
 use super::super::matching;
 use super::super::paths::{self, Cwd};
+use super::super::rule::Rule;
 use super::super::shell::{self, Node, Redirect, RedirectKind, Simple, Word};
+use super::super::vocabulary::Matches;
 use super::super::wrapper;
 use super::judge::Judge;
 use super::scripts::SHELLS;
@@ -78,12 +80,17 @@ impl Input {
                 let option = |word: &&String| matches!(word.as_str(), "-n" | "-e" | "-E" | "-ne" | "-en");
                 let own = arguments.iter().take_while(option).count();
                 let text = arguments[own..].join(" ");
-                let decodes = arguments[..own].iter().any(|option| option.contains('e'));
-                if decodes { decoded(&text) } else { Input::Text(text) }
+                // That of some shells decodes without being told to.
+                match arguments[..own].iter().any(|option| option.contains('e')) {
+                    true => decoded(&text),
+                    false if text.contains('\\') => Input::Unknown,
+                    false => Input::Text(text),
+                }
             }
             ("printf", [format]) if !format.contains('%') => decoded(format),
             ("printf", [format, rest @ ..]) if matches!(&**format, "%s" | "%s\\n" | "%s ") => {
-                Input::Text(rest.join("\n"))
+                let end = &format["%s".len()..].replace("\\n", "\n");
+                Input::Text(rest.iter().map(|word| format!("{word}{end}")).collect())
             }
             ("true" | "false" | ":" | "cd" | "test" | "[" | "[[", _) => Input::Text(String::new()),
             ("cat", []) => self,
@@ -163,6 +170,10 @@ fn run(words: &[Word], input: &Input) -> Vec<(Input, bool)> {
             if covered::remote_line(&texts) < texts.len() { Vec::new() } else { vec![(input.clone(), true)] }
         }
         "at" | "batch" | "crontab" => vec![(input.clone(), true)],
+        // What it is given by xargs comes last.
+        name if SHELLS.contains(&name) && carries && operands().next().is_none() && passes(&words[..at]) => {
+            vec![(Input::Unknown, true)]
+        }
         name if SHELLS.contains(&name) || matches!(name, "fish" | "source" | ".") => {
             if rest.iter().any(|word| letter(word, 'c')) {
                 // Which of them is the script depends on options with values before it.
@@ -177,19 +188,39 @@ fn run(words: &[Word], input: &Input) -> Vec<(Input, bool)> {
     }
 }
 
+/// Whether one of the words is a program that gives another words of its own.
+fn passes(words: &[Word]) -> bool {
+    words.iter().any(|word| matches!(base(word).as_deref(), Some("xargs" | "parallel" | "find")))
+}
+
+/// Whether the command runs text of which nobody knows what it says: no rule for the program covers that.
+pub(super) fn runs_unknown(judge: &Judge, words: &[Word]) -> bool {
+    run(words, &judge.input).iter().any(|(text, by_shell)| *by_shell && matches!(text, Input::Unknown))
+}
+
 /// What is said of text that the command runs; None when that stops nothing.
 pub(super) fn judge_text(judge: &Judge, words: &[Word], cwd: &Cwd) -> Option<Verdict> {
-    let unknown = || {
-        let reason =
-            format!("what {} runs is only known when it runs, and a rule about files may forbid it", words[0].source);
-        judge.unknown().rules_files().then(|| Verdict::firm(reason))
+    let reason =
+        |rule: &str| format!("what {} runs is only known when it runs, and {rule} may forbid it", words[0].source);
+    // It may be whatever a rule forbids.
+    let unknown = |by_shell: bool| {
+        let ruled = |behavior| {
+            let about = |rule: &Rule| rule.is_about(Matches::Command) && !rule.is_about_escapes(judge.query.tool);
+            judge.query.entries(behavior).find(|entry| about(&entry.rule))
+        };
+        if let Some(entry) = ruled(Behavior::Deny).filter(|_| by_shell) {
+            return Some(Verdict::new(Behavior::Deny, reason(&because(entry))));
+        }
+        let entry = ruled(Behavior::Deny).or_else(|| ruled(Behavior::Ask)).map(because);
+        let entry = entry.or_else(|| judge.unknown().rules_files().then(|| "a rule about files".to_owned()));
+        entry.map(|rule| Verdict::firm(reason(&rule)))
     };
     let mut worst: Option<Verdict> = None;
     for (text, by_shell) in run(words, &judge.input) {
         let text = match text {
             Input::Outside => continue,
             Input::Unknown => {
-                unknown().into_iter().for_each(|verdict| worst = worse(worst.take(), verdict));
+                unknown(by_shell).into_iter().for_each(|verdict| worst = worse(worst.take(), verdict));
                 continue;
             }
             Input::Text(text) => text,

@@ -167,15 +167,14 @@ impl<'a> Judge<'a> {
             Node::Sequence(nodes) => {
                 let mut state = (cwd.clone(), cwd);
                 let known = self.set.len();
-                let outer = self.input.clone();
-                if input::feeds(nodes) {
-                    self.input = Input::Unknown;
-                }
+                let outer = input::feeds(nodes).then(|| std::mem::replace(&mut self.input, Input::Unknown));
                 for node in nodes {
                     state = self.walk(node, state.0.or(state.1));
                     self.set.extend(set_by(node));
                 }
-                self.input = outer;
+                if let Some(outer) = outer {
+                    self.input = outer;
+                }
                 self.set.truncate(known);
                 state
             }
@@ -300,7 +299,12 @@ impl<'a> Judge<'a> {
         let input = self.input.redirected(&command.redirects);
         let outer = std::mem::replace(&mut self.input, input);
         let after = self.command(&command.words, cwd);
-        (self.timed, self.input) = (false, outer);
+        // Alone it redirects what comes after it.
+        let lasts = command.words.len() == 1 && command.words[0].literal().as_deref() == Some("exec");
+        self.timed = false;
+        if !lasts {
+            self.input = outer;
+        }
         after
     }
 
@@ -329,7 +333,7 @@ impl<'a> Judge<'a> {
     fn known_command(&mut self, text: String, words: &[Word], cwd: Cwd) -> (Cwd, Cwd) {
         let known: Vec<String> = words.iter().map(Word::known).collect();
         let mut possible = vec![Seen::new(words.iter().map(Word::possible).collect())];
-        possible.extend(scripts::given(words).into_iter().map(Seen::new));
+        possible.extend(scripts::given(words).into_iter().chain(fed::filled(words)).map(Seen::new));
         let forbids = self.query.rules.entries().iter().filter(|entry| entry.behavior != Behavior::Allow).count();
         let steps = |seen: &Seen| 2 + seen.words.iter().map(|word| 1 + word.len() / 4).sum::<usize>();
         if self.files.spend((1 + forbids) * possible.iter().map(steps).sum::<usize>()) {

@@ -55,10 +55,12 @@ impl Judge<'_> {
         let carries = OnceCell::new();
         let named =
             |rule: &Rule| carries.get_or_init(|| self.may_carry(words)).is_none_or(|at| rule.words().count() > at);
+        let unknown = OnceCell::new();
+        let told = || !unknown.get_or_init(|| input::runs_unknown(self, words));
         self.query.entries(Behavior::Allow).find(|entry| {
             matching::allows(&entry.rule, words, settled, placed)
                 && (*entry.rule.specifier() == Specifier::Any
-                    || named(&entry.rule) && meant(entry) && fits(&entry.rule) && apart(entry) && stays())
+                    || told() && named(&entry.rule) && meant(entry) && fits(&entry.rule) && apart(entry) && stays())
         })
     }
 
