@@ -12,6 +12,7 @@ mod reach;
 pub(super) mod readers;
 mod script;
 mod special;
+pub(super) mod starters;
 
 use super::shell::{Piece, Word};
 pub(super) use git::{Gathered, gathered, left_out};

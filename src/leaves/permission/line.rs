@@ -471,6 +471,7 @@ mod tests {
             ("/usr/bin/test", "/usr/bin/test"),
             ("/usr/bin/echo", "/usr/bin/echo"),
             ("/usr/bin/pytest", "/usr/bin/pytest"),
+            ("/usr/bin/setfacl", "/usr/bin/setfacl"),
             ("/p/README.md", "/p/README.md"),
         ]);
         let (mode, rules) = header(
@@ -488,6 +489,8 @@ mod tests {
             // What a subcommand that the rule names is given are names of its own, as in `brew install git`.
             ("tool install touch", Behavior::Allow),
             ("uv run pytest", Behavior::Allow),
+            ("uv run -q setfacl m", Behavior::Ask),
+            ("uv run -q made m", Behavior::Allow),
             ("prlimit --nproc=5 touch m", Behavior::Allow),
             ("prlimit --nproc=5 install m", Behavior::Ask),
         ] {

@@ -1,6 +1,7 @@
 //! Commands and variables that stand before a command and change nothing about what it does.
 
 use super::commands::covered::remote_line;
+use super::commands::starters::{self, Inner, Kind};
 use super::shell::{Assignment, Word};
 
 /// Whether setting the variable to the value, for a command or for the rest of the line, can run or redirect nothing.
@@ -133,7 +134,7 @@ const CARRIERS: &str = "timeout nice nohup time stdbuf command env sudo doas su 
 
 /// Whether the program runs what it is given, whatever that is.
 pub(super) fn carries(name: &str) -> bool {
-    CARRIERS.split_ascii_whitespace().any(|known| known == name)
+    CARRIERS.split_ascii_whitespace().any(|known| known == name) || starters::carries(name)
 }
 
 /// Where the command starts that the words run beside their own, so that a rule has to name it; past the end when it is
@@ -144,6 +145,13 @@ pub(super) fn carried(words: &[Word]) -> Option<usize> {
     if name == "find" {
         let executes = |word: &Word| matches!(word.literal().as_deref(), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
         return words.iter().rposition(executes).map(|at| at + 1);
+    }
+    let texts: Vec<String> = words[1..].iter().map(Word::possible).collect();
+    match starters::inner(name, &texts) {
+        Some((Kind::Any, Inner::At(at))) => return Some(at + 1),
+        Some((Kind::Any, Inner::Behind(_))) => return Some(usize::MAX),
+        Some((Kind::Any, Inner::Missing)) => return None,
+        _ => {}
     }
     if !carries(name) {
         return None;

@@ -207,6 +207,24 @@ impl Subcommand {
         self.choices().any(|choice| choice.short == Some(letter) && choice.value == Value::Next)
     }
 
+    /// How many words the option takes together with its value; None where the table does not tell, or where it acts.
+    pub(super) fn step(&self, word: &str) -> Option<usize> {
+        let takes = |value: Value, end: bool| if value == Value::Next && end { 2 } else { 1 };
+        if let Some(long) = word.strip_prefix("--") {
+            let (name, inline) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            let choice = self.choices().find(|choice| choice.name == name && !choice.acts)?;
+            return (inline.is_none() || choice.value != Value::None).then(|| takes(choice.value, inline.is_none()));
+        }
+        let mut letters = word.strip_prefix('-')?.chars();
+        while let Some(letter) = letters.next() {
+            let choice = self.choices().find(|choice| choice.short == Some(letter) && !choice.acts)?;
+            if choice.value != Value::None {
+                return Some(takes(choice.value, letters.as_str().is_empty()));
+            }
+        }
+        Some(1)
+    }
+
     /// The place of the first operand; past the last argument if no operand is given. Behind what is not known it is the next word.
     pub(super) fn first_operand(&self, arguments: &[String]) -> usize {
         let mut at = 0;

@@ -4,6 +4,7 @@
 use super::super::shell::{MANY, ONE, Word};
 use super::super::wrapper;
 use super::script::sed_only_prints;
+use super::starters::{self, Inner, Kind};
 use super::{commit, compiler, covered, find, git, readers, special};
 
 /// Options of git's before the subcommand that choose nothing but the folder and how the output looks.
@@ -62,26 +63,22 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     }
     let edited = if name == "sed" { edited(arguments) } else { Vec::new() };
     let elsewhere: Vec<String> = edited.into_iter().filter(|word| covered::is_elsewhere(word)).collect();
-    // Who allowed it meant programs of the project and packages by their names in a registry.
-    if let Some(at) = behind(name, arguments)
-        && fetches(name, &arguments[..at])
-        && !is_package(&arguments[at])
-    {
-        return vec![arguments[at].clone()];
+    let mut started = Vec::new();
+    match starters::inner(name, arguments) {
+        Some((_, Inner::Behind(word))) => return vec![word],
+        Some((Kind::Tool | Kind::Package, Inner::Missing)) => return covered::acts_otherwise(name, arguments),
+        Some((Kind::Inside, Inner::At(at))) => {
+            started.extend(starts_more(&arguments[at]).then(|| arguments[at].clone()))
+        }
+        Some((kind @ (Kind::Tool | Kind::Package), Inner::At(at))) => return of_tool(kind, &arguments[at..]),
+        // A rule for it has to name what it starts, which is judged by itself.
+        Some((Kind::Any, _)) => return Vec::new(),
+        _ => {}
     }
     // What is known of these programs is what is harmless: a rule covers nothing else of them that it does not name.
     let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
     if let Some(acting) = listed.or_else(|| unlisted(name, arguments)) {
-        return [acting, elsewhere].concat();
-    }
-    if let Some(at) = behind(name, arguments) {
-        let program = &arguments[at];
-        // What it starts must be the project's or a package, and not start more, nor be a program of the system that changes files.
-        let own = program.rsplit('/').next().unwrap_or_default();
-        let changes = own == "git" || super::takes_data(own) && !super::is_known(own);
-        let foreign =
-            names_elsewhere(program) || program == "-" || program.contains(':') || changes || wrapper::carries(own);
-        return if foreign { vec![program.clone()] } else { dangers(&arguments[at..]) };
+        return [acting, elsewhere, started].concat();
     }
     if super::takes_data(name) || super::super::dynamic::is_inert(name) {
         return Vec::new();
@@ -95,7 +92,7 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     };
     let elsewhere = (0..own.len()).filter(|at| names_elsewhere(&own[*at]) && !inner(*at)).map(|at| own[at].clone());
     let mut acting: Vec<String> =
-        keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).collect();
+        keeps_setting(name, arguments).map(str::to_owned).into_iter().chain(elsewhere).chain(started).collect();
     // What a wrapper starts is judged by itself.
     if !wrapper::carries(name) && !covered::is_script(&words[0]) {
         acting.extend(covered::acts_otherwise(name, own));
@@ -103,29 +100,29 @@ pub(in crate::permission) fn dangers(words: &[String]) -> Vec<String> {
     acting
 }
 
-/// Programs that start the one that is named behind these words, with all that follows.
-const STARTERS: [(&str, &str); 20] = [
-    ("python", "-m"),
-    ("python3", "-m"),
-    ("uv", "run"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("pdm", "run"),
-    ("hatch", "run"),
-    ("rye", "run"),
-    ("bundle", "exec"),
-    ("pnpm", "exec"),
-    ("yarn", "exec"),
-    ("npm", "exec"),
-    ("npm", "x"),
-    ("pnpm", "dlx"),
-    ("yarn", "dlx"),
-    ("bun", "x"),
-    ("uvx", ""),
-    ("npx", ""),
-    ("bunx", ""),
-    ("pipx", "run"),
-];
+/// What a rule for the program that starts it does not cover: it must be the project's or a package, and not start more, nor be a
+/// program of the system.
+fn of_tool(kind: Kind, words: &[String]) -> Vec<String> {
+    let program = &words[0];
+    // Who allowed it meant packages by their names in a registry.
+    let fetched = kind == Kind::Package && !is_package(program);
+    let odd = fetched || names_elsewhere(program) || program == "-" || program.contains(':');
+    if odd || is_foreign(program) { vec![program.clone()] } else { dangers(words) }
+}
+
+/// Whether the program is one of the system that changes files or talks to others, or starts another one.
+fn is_foreign(program: &str) -> bool {
+    const OTHERS: &str = "git gh docker podman nerdctl kubectl oc helm terraform tofu aws gcloud az systemctl brew pkill kill ssh scp \
+        rsync apt apt-get crontab at";
+    let name = program.rsplit('/').next().unwrap_or_default();
+    starts_more(program) || covered::writes_inside(name) || OTHERS.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// Whether the program is a shell, starts another one or changes files whatever else it is for.
+fn starts_more(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    super::takes_data(name) && !super::is_known(name) || wrapper::carries(name)
+}
 
 /// Whether nobody described what the program makes of its words: it may run them, as wrappers do of which we know nothing.
 pub(in crate::permission) fn is_undescribed(words: &[String]) -> bool {
@@ -134,37 +131,11 @@ pub(in crate::permission) fn is_undescribed(words: &[String]) -> bool {
     let listed = covered::acts(name, arguments).or_else(|| compiler::acts(name, arguments));
     let described = name == "ssh"
         || listed.or_else(|| unlisted(name, arguments)).is_some()
-        || behind(name, arguments).is_some()
+        || starters::inner(name, arguments).is_some()
         || covered::is_plainly_known(name)
         || covered::is_script(path)
         || wrapper::carries(name);
     !described && !super::is_known(name) && !super::takes_data(name) && !super::super::dynamic::is_inert(name)
-}
-
-/// The place of the program that such a command starts.
-fn behind(name: &str, arguments: &[String]) -> Option<usize> {
-    let named = |(known, word): &&(&str, &str)| {
-        *known == name && (word.is_empty() || arguments.first().is_some_and(|first| first == word))
-    };
-    let (_, word) = STARTERS.iter().find(named)?;
-    let own = usize::from(!word.is_empty());
-    // The end of its options, a module of Python's, and what keeps npx from fetching anything.
-    let passed = |word: &&String| match name {
-        _ if *word == "--" => true,
-        "uv" => *word == "-m" || *word == "--module",
-        "npx" => matches!(word.as_str(), "--no" | "--no-install" | "--offline"),
-        _ => false,
-    };
-    let at = own + arguments.iter().skip(own).take_while(passed).count();
-    arguments.get(at).is_some_and(|program| program == "-" || !program.starts_with('-')).then_some(at)
-}
-
-/// Whether the program, behind these words of its own, fetches what it starts.
-fn fetches(name: &str, own: &[String]) -> bool {
-    match own.first().map(String::as_str) {
-        Some("run" | "exec") => matches!(name, "pipx" | "npm"),
-        _ => matches!(name, "npx" | "bunx" | "uvx" | "npm" | "pnpm" | "yarn" | "bun"),
-    }
 }
 
 /// Whether the word is a package by its name, with a version at most, or a script of the folder: no archive, no address, and no

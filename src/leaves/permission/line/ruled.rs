@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
+use super::super::commands::starters::{self, Inner, Kind};
 use super::super::commands::{self, Runs};
 use super::super::decide::{Verdict, because};
 use super::super::dynamic;
@@ -21,6 +22,9 @@ use super::input;
 use super::judge::Judge;
 use super::placed::placed;
 use super::unnamed::Unnamed;
+
+/// Where only programs of the system are.
+const SYSTEM: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
 impl Judge<'_> {
     pub(super) fn allow_rule(&self, words: &[Word], cwd: &Cwd) -> Option<&Entry> {
@@ -149,6 +153,14 @@ impl Judge<'_> {
             !name.contains('/') && !harmless(name) && folders.any(|folder| self.files.runs(&folder.join(name)))
         };
         let known: Vec<String> = words.iter().map(Word::known).collect();
+        let name = known[0].rsplit('/').next().unwrap_or_default();
+        if let Some((Kind::Tool, Inner::At(at))) = starters::inner(name, &known[1..]) {
+            // A program of the system is not one of the project's.
+            let inner = &known[at + 1..];
+            let has = |folder: &str| self.files.runs(&Path::new(folder).join(&inner[0]));
+            let odd = commands::danger::is_undescribed(inner) && !inner[0].contains('/');
+            return (odd && SYSTEM.iter().any(|folder| has(folder))).then_some(at + 1);
+        }
         if !commands::danger::is_undescribed(&known) {
             return None;
         }
