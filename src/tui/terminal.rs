@@ -33,8 +33,10 @@ pub fn away<O: Output, T>(
     keyboard: &Keyboard,
     run: impl FnOnce() -> T,
 ) -> std::io::Result<T> {
+    let released = surface.release();
+    // It reads what the terminal still has to say to us.
     keyboard.park();
-    let result = surface.release().and_then(|()| session.pause()).map(|()| run());
+    let result = released.and_then(|()| session.pause()).map(|()| run());
     let resumed = session.resume();
     keyboard.unpark();
     resumed.and(result)

@@ -517,6 +517,32 @@ fn a_plan_is_reviewed_with_each_choice() {
     }
 }
 
+/// What the terminal reports at the very end would be typed into the shell, or an editor.
+#[test]
+fn the_last_report_is_read_before_the_next_program_has_the_terminal() {
+    let line = "\"$0\" --offline; echo it ended; IFS= read -r line; echo \"got ${#line}\"";
+    // A terminal at once, one over a slow line, and one that never answers.
+    for late in [Some(0), Some(100), None] {
+        let program = Program::new();
+        let launch = Launch::new("/bin/sh").args(["-c", line, Program::binary()]).cwd(program.project());
+        let launch =
+            late.map_or_else(|| launch.clone().silent(), |late| launch.clone().slow(Duration::from_millis(late)));
+        let mut screen = launch.start();
+        screen.wait_text(READY);
+        if late.is_some() {
+            screen.wait_until("the answers", |state| state.parser.callbacks().answered > 0);
+        }
+        screen.send("/exit\r");
+        screen.wait_text("it ended");
+        if late.is_some() {
+            screen.wait_until("the last answer", |state| state.parser.callbacks().answered > 1);
+        }
+        screen.send("x\r");
+        screen.wait_for("one character", |text| text.contains("got 1\n") || text.ends_with("got 1"));
+        screen.wait_exit();
+    }
+}
+
 /// What the terminal answers after the end of the program would be typed into the shell.
 #[test]
 fn no_late_answer_reaches_the_next_reader() {

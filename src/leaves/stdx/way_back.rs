@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,6 +38,8 @@ const HELD: u8 = 1;
 pub struct WayBack {
     state: AtomicU8,
     modes: AtomicU8,
+    /// The terminal owes an answer.
+    owed: AtomicBool,
     /// Live rows below the cursor.
     below: AtomicU16,
     /// The process group that has the terminal meanwhile, and the session whose terminal it is.
@@ -75,6 +77,7 @@ impl WayBack {
         WayBack {
             state: AtomicU8::new(GIVEN_BACK),
             modes: AtomicU8::new(0),
+            owed: AtomicBool::new(false),
             below: AtomicU16::new(0),
             group: AtomicI32::new(0),
             session: AtomicI32::new(0),
@@ -103,6 +106,16 @@ impl WayBack {
         self.below.store(below, Ordering::Relaxed);
     }
 
+    /// Remembers whether the terminal owes an answer.
+    pub fn asked(&self, open: bool) {
+        self.owed.store(open, Ordering::Release);
+    }
+
+    /// Whether the terminal owes an answer.
+    pub fn owed(&self) -> bool {
+        self.owed.load(Ordering::Acquire)
+    }
+
     /// Brings the terminal back to what it was, with the cursor below the last live row. A terminal that nobody reads is
     /// waited for that long; then what waits there is given up. Allocates nothing and takes no lock.
     pub fn give_back(&self, tty: impl AsFd, patience: Duration) {
@@ -116,6 +129,10 @@ impl WayBack {
             let _ = tcflow(&tty, Action::OOn);
             let _ = tcflush(&tty, QueueSelector::OFlush);
             write(&tty, bytes.all(), HURRY);
+        }
+        if self.owed() {
+            // Part of the answer may have come, and a shell would take it for typing. Where nothing is owed, somebody types ahead.
+            let _ = tcflush(&tty, QueueSelector::IFlush);
         }
         // SAFETY: it is read only where it was held, so after it was written.
         let cooked = unsafe { (*self.cooked.get()).assume_init_ref() };

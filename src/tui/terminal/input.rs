@@ -21,6 +21,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long an answer is thought to be under way. Over a slow line it takes most of that, and a shell that has the terminal
 /// back by then would take it for typing.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
+/// The same for a terminal that has answered before, unless it took longer then.
+const PROMPT_TIME: Duration = Duration::from_millis(250);
 
 /// What comes from the terminal.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +81,16 @@ struct Open {
     cursor: AtomicU32,
     /// Batches of questions, each of which ends in the one that every terminal answers.
     batches: AtomicU32,
-    asked: Mutex<Option<Instant>>,
+    times: Mutex<Times>,
+}
+
+/// How long the terminal takes to answer, and until when it may.
+#[derive(Debug, Default)]
+struct Times {
+    asked: Option<Instant>,
+    until: Option<Instant>,
+    /// Longest that it took to answer a batch; none before it has answered one.
+    took: Option<Duration>,
 }
 
 impl Queries {
@@ -92,8 +103,28 @@ impl Queries {
     /// The cursor's place is asked for.
     pub(super) fn ask(&self) {
         self.0.cursor.fetch_add(1, Ordering::AcqRel);
+        self.expect(ANSWER_TIME);
+    }
+
+    /// Whether the terminal is to be asked one last question, whose answer comes after everything else that it has sent: true
+    /// for one that has answered all others. The answer to a later question may not come in time where they are open.
+    pub(super) fn fence(&self) -> bool {
+        let Some(took) = self.times().took.filter(|_| self.none_open()) else { return false };
+        self.0.batches.fetch_add(1, Ordering::AcqRel);
+        self.expect((took * 3).clamp(PROMPT_TIME, ANSWER_TIME));
+        true
+    }
+
+    fn expect(&self, within: Duration) {
         super::restore::asked(true);
-        *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        let now = Instant::now();
+        let mut times = self.times();
+        times.asked = Some(now);
+        times.until = times.until.max(Some(now + within));
+    }
+
+    fn times(&self) -> MutexGuard<'_, Times> {
+        self.0.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether all that was asked is answered; an answer may come at any time otherwise.
@@ -112,14 +143,17 @@ impl Queries {
     /// Takes the answer that ends a batch.
     pub(super) fn all_answered(&self) {
         // One that nobody asked for ends none.
-        let _ = self.0.batches.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+        let ended = self.0.batches.fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| open.checked_sub(1));
+        if ended.is_ok() {
+            let mut times = self.times();
+            times.took = times.took.max(times.asked.map(|asked| asked.elapsed()));
+        }
         super::restore::asked(!self.none_open());
     }
 
     /// How much longer an answer may be under way.
     pub(super) fn waiting(&self) -> Option<Duration> {
-        let asked = *self.0.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.and_then(|asked| ANSWER_TIME.checked_sub(asked.elapsed()))
+        self.times().until.and_then(|until| until.checked_duration_since(Instant::now()))
     }
 }
 
@@ -374,5 +408,19 @@ mod tests {
         assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Kitty(0))));
         assert_eq!(got.blocking_recv(), Some(Input::Report(Report::Attributes)));
         assert_eq!(got.blocking_recv(), None);
+    }
+
+    #[test]
+    fn only_a_terminal_that_has_answered_all_is_asked_a_last_question() {
+        let queries = Queries::default();
+        assert!(!queries.fence(), "nothing was asked");
+        queries.ask_all();
+        assert!(!queries.fence(), "it may never answer");
+        queries.all_answered();
+        assert!(!queries.fence(), "the answer for the cursor is under way");
+        assert!(queries.answered() && queries.none_open());
+        assert!(queries.fence() && !queries.none_open());
+        queries.all_answered();
+        assert!(queries.none_open());
     }
 }

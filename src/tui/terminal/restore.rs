@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Signal, kill_current_process_group};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 
 use crate::stdx::way_back::WayBack;
 pub(super) use crate::stdx::way_back::{ACTIVE, KITTY, OTHER_KEYS, OVERLAY, PROGRESS, STATUS, modes_off, overlay_off};
@@ -25,7 +25,6 @@ const ANSWERS: Duration = Duration::from_millis(230);
 // the terminal is. A handler may not wait for a lock: the thread that takes the descriptor out of `TTY` restores.
 static TTY: AtomicI32 = AtomicI32::new(-1);
 static WAY_BACK: AtomicPtr<WayBack> = AtomicPtr::new(ptr::null_mut());
-static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Remembers what the surface has switched on, and how many live rows are below the cursor.
 pub(super) fn note(modes: u8, below: u16) {
@@ -41,7 +40,9 @@ fn way_back() -> Option<&'static WayBack> {
 
 /// Remembers whether the terminal owes an answer.
 pub(super) fn asked(open: bool) {
-    ASKED.store(open, Ordering::Release);
+    if let Some(way_back) = way_back() {
+        way_back.asked(open);
+    }
 }
 
 /// The bytes that switch on what the surface needs.
@@ -97,6 +98,9 @@ impl Session {
     /// # Errors
     /// When the terminal is gone.
     pub fn pause(&self) -> io::Result<()> {
+        if way_back().is_some_and(WayBack::owed) {
+            tcflush(&self.tty, QueueSelector::IFlush)?;
+        }
         tcsetattr(&self.tty, OptionalActions::Now, &self.cooked)?;
         way_back().inspect(|way_back| way_back.lend(true));
         Ok(())
@@ -134,7 +138,7 @@ fn opened_again(tty: &OwnedFd) -> Option<OwnedFd> {
 pub(super) fn let_go() {
     // The keyboard reads what is under way; a shell would take it for typing. A terminal that reads nothing answers nothing.
     let until = Instant::now() + ANSWERS;
-    while ASKED.load(Ordering::Acquire) && Instant::now() < until && takes() {
+    while way_back().is_some_and(WayBack::owed) && Instant::now() < until && takes() {
         std::thread::sleep(Duration::from_millis(5));
     }
     give_back(HURRY);

@@ -38,6 +38,8 @@ use crate::tui::render::Row;
 /// terminal answers.
 const QUESTIONS: &[u8] = b"\x1b[6n\x1b[?u\x1b]11;?\x1b\\\x1b]7501;?\x1b\\\x1b[>q\x1b[c";
 const ASK_CURSOR: &[u8] = b"\x1b[6n";
+/// Asked last, once everything is switched off: what the terminal has reported until then comes before the answer.
+const ASK_LAST: &[u8] = b"\x1b[c";
 
 /// The inline surface over one terminal.
 #[derive(Debug)]
@@ -347,6 +349,9 @@ impl<O: Output> Surface<O> {
         bytes.extend_from_slice(SYNC_END);
         restore::modes_off(&mut bytes, self.modes);
         bytes.extend_from_slice(CURSOR_SHOW);
+        if self.queries.fence() {
+            bytes.extend_from_slice(ASK_LAST);
+        }
         // The keys that the terminal knows are remembered; only what is switched on is forgotten.
         self.modes &= !ACTIVE;
         (self.drawn, self.cursor_shown, self.stray, self.top) = (false, true, 0, Top::Unknown);
