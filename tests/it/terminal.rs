@@ -411,6 +411,22 @@ fn sessions_come_back() {
 }
 
 #[test]
+fn a_session_of_shell_lines_comes_back() {
+    let program = Program::new();
+    let mut screen = scripted(&program, (80, 24), "[]");
+    screen.send("!echo a line of $((40 + 2))");
+    screen.wait_text("40 + 2");
+    screen.send("\r");
+    screen.wait_text("a line of 42");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    let mut screen = launch(&program, (80, 24), &["--continue", "--offline"]);
+    screen.wait_text("a line of 42");
+    screen.wait_text(READY);
+    leave(&mut screen);
+}
+
+#[test]
 fn a_folder_with_rules_of_its_own_is_asked_about() {
     let program = Program::new().file(".claude/settings.json", r#"{"permissions":{"allow":["Bash(touch:*)"]}}"#);
     let script =

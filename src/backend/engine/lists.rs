@@ -145,12 +145,16 @@ pub(super) fn find(setup: &Setup, words: String, mailbox: &Arc<Mailbox>) {
 pub(super) fn sessions(setup: &Setup, but: Option<&str>) -> Result<Vec<SessionRow>, String> {
     let now = (setup.clocks.wall)();
     let sessions = index::list(&setup.paths.home, Some(&setup.project)).map_err(|error| error.to_string())?;
+    let prompts = |count: u64| match count {
+        0 => "no prompt".to_owned(),
+        1 => "1 prompt".to_owned(),
+        count => format!("{count} prompts"),
+    };
     let rows = sessions.into_iter().filter(|summary| Some(summary.id.as_str()) != but).map(|summary| SessionRow {
         detail: format!(
-            "{} · {} prompt{}",
+            "{} · {}",
             index::ago(now, SystemTime::UNIX_EPOCH + Duration::from_millis(summary.changed_ms)),
-            summary.prompts,
-            if summary.prompts == 1 { "" } else { "s" }
+            prompts(summary.prompts)
         ),
         title: summary.title.unwrap_or_else(|| "untitled".into()),
         id: summary.id,

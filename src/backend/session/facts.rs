@@ -58,6 +58,9 @@ pub struct Facts {
     pub agent: Option<String>,
     named: Option<String>,
     first_prompt: Option<String>,
+    /// The first `!` line of the user, which tells a session that has no prompt.
+    #[serde(default)]
+    first_line: Option<String>,
     /// Every compaction, oldest first.
     #[serde(default)]
     pub compactions: Vec<Compacted>,
@@ -79,9 +82,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// The name that the user gave, or the first prompt, cut.
+    /// The name that the user gave, or the first prompt or else `!` line, cut.
     pub fn title(&self) -> Option<&str> {
-        self.named.as_deref().or(self.first_prompt.as_deref())
+        self.named.as_deref().or(self.first_prompt.as_deref()).or(self.first_line.as_deref())
     }
 
     /// Tokens by the model that they were spent on, in order of first use. A model that no entry names is empty.
@@ -110,6 +113,11 @@ impl Facts {
         let mut total = self.open;
         self.used.iter().for_each(|(_, usage)| total.add(usage));
         total
+    }
+
+    /// Whether the user has said or done anything in the session.
+    pub(super) fn used(&self) -> bool {
+        self.first_prompt.is_some() || self.first_line.is_some()
     }
 
     pub(super) fn has_prompt(&self) -> bool {
@@ -162,6 +170,9 @@ impl Facts {
             }
             EntryKind::Message { message } if message.kind == Kind::Prompt && self.first_prompt.is_none() => {
                 self.first_prompt = Some(title_of(&message.text()));
+            }
+            EntryKind::ShellRan { command, .. } if self.first_line.is_none() => {
+                self.first_line = Some(title_of(&format!("! {command}")));
             }
             EntryKind::TurnStarted => self.close(&Usage::default()),
             EntryKind::TurnEnded { usage, .. } => self.close(usage),

@@ -66,7 +66,7 @@ impl Session {
     /// What reading the log says.
     pub fn history(&self, turns: usize) -> Result<(Vec<HistoryItem>, u64), Error> {
         let lines = self.folds.unpacked();
-        if self.is_empty() || turns == 0 {
+        if !self.folds.facts.used() || turns == 0 {
             return Ok((Vec::new(), count(&lines)));
         }
         let prompts = lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);

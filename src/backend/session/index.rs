@@ -21,7 +21,7 @@ use crate::stdx::fs::replace_private;
 use crate::stdx::regular;
 
 /// Version of the cache's schema; another one is rebuilt.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// One session in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ struct Seen {
 }
 
 /// Lists the sessions of a home, the last changed first; with `cwd` only those that were started there. Other folders,
-/// and sessions without a prompt, are left out.
+/// and sessions that nobody has used, are left out.
 ///
 /// # Errors
 /// What the file system says about the home itself; one that does not exist has no sessions.
@@ -244,10 +244,10 @@ fn logs(home: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
 }
 
 fn summarize(id: &str, log: &Path, changed: Duration, bytes: u64) -> Option<Summary> {
-    let Meta { title, cwd, prompts, .. } = Meta::of(log)?;
+    let Meta { title, cwd, prompts, used, .. } = Meta::of(log)?;
     let changed_ms = u64::try_from(changed.as_millis()).unwrap_or(u64::MAX);
     let cwd = cwd?;
-    (prompts > 0).then(|| Summary { id: id.to_owned(), title, cwd, changed_ms, prompts, bytes })
+    used.then(|| Summary { id: id.to_owned(), title, cwd, changed_ms, prompts, bytes })
 }
 
 #[cfg(test)]
@@ -308,6 +308,13 @@ mod tests {
         let second = session(home, "/b", &["explain the parser"]);
         let third = session(home, "/a", &[]);
         assert!(!home.join(third).exists());
+        let shell =
+            |command: &str| EntryKind::ShellRan { command: command.into(), output: String::new(), code: Some(0) };
+        let mut lines = Session::create(home, Path::new("/c"), "1", SystemTime::now);
+        for line in ["ls  -l", "pwd"] {
+            lines.append(shell(line)).unwrap();
+        }
+        let lines = lines.id().to_owned();
         // What else lives in a home.
         fs::create_dir_all(home.join("projects")).unwrap();
         fs::create_dir_all(home.join(Uuid::now_v7().to_string())).unwrap();
@@ -322,10 +329,11 @@ mod tests {
         };
         let one = (first.clone(), "fix the parser".to_owned(), 2);
         let two = (second.clone(), "explain the parser".to_owned(), 1);
+        let three = (lines, "! ls -l".to_owned(), 0);
         let cache = home.join("cocode/session-index.json");
         // Cold, warm, and with a cache that is damaged.
         for _ in 0..3 {
-            assert_eq!(rows(list(home, None).unwrap()), [two.clone(), one.clone()]);
+            assert_eq!(rows(list(home, None).unwrap()), [three.clone(), two.clone(), one.clone()]);
             assert_eq!(rows(list(home, Some(Path::new("/a"))).unwrap()), std::slice::from_ref(&one));
             assert_eq!(rows(search(home, "PARSER explain").unwrap()), std::slice::from_ref(&two));
             if fs::read(&cache).unwrap().starts_with(b"{") {
@@ -353,7 +361,7 @@ mod tests {
         assert_eq!(cleanup(home, DAY * 30, now).unwrap(), 0);
         // The damaged one goes, too; the one that is open stays.
         let uses = use_daily(home, now);
-        assert_eq!(cleanup(home, DAY * 30, now + DAY * 31).unwrap(), 2);
+        assert_eq!(cleanup(home, DAY * 30, now + DAY * 31).unwrap(), 3);
         assert_eq!(list(home, None).unwrap().len(), 1 + uses);
         drop(open);
     }

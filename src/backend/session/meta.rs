@@ -20,7 +20,7 @@ use crate::protocol::Compacted;
 pub(super) const FILE: &str = "meta.json";
 
 /// Version of the schema; another one is rebuilt.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// One session as lists show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub(super) struct Meta {
     created_ms: u64,
     updated_ms: u64,
     pub(super) prompts: u64,
+    /// Whether the user has said or done anything in it.
+    pub(super) used: bool,
     /// Prompts, replies and results.
     messages: u64,
     model: Option<String>,
@@ -97,6 +99,7 @@ impl Meta {
             created_ms: u64::try_from(created.as_millis()).unwrap_or(0),
             updated_ms: u64::try_from(changed_ns / 1_000_000).unwrap_or(u64::MAX),
             prompts: count.prompts,
+            used: facts.used(),
             messages: count.messages,
             model: facts.model.clone(),
             mode: facts.mode,
@@ -158,8 +161,8 @@ mod tests {
             ("as written", Some(good.clone())),
             ("deleted", None),
             ("truncated", Some(good[..good.len() / 2].to_vec())),
-            ("corrupt", Some(b"{\"version\":1}".to_vec())),
-            ("of another version", Some(String::from_utf8_lossy(&good).replacen(":1", ":2", 1).into_bytes())),
+            ("corrupt", Some(b"{\"version\":2}".to_vec())),
+            ("of another version", Some(String::from_utf8_lossy(&good).replacen(":2", ":3", 1).into_bytes())),
             (
                 "of another log",
                 Some(String::from_utf8_lossy(&good).replacen("\"bytes\":", "\"bytes\":1", 1).into_bytes()),
