@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::message::{CallId, Kind, Message};
 use crate::protocol::{self, AgentLog, ModelInfo, SessionInfo, TurnEnd};
-use crate::session::entry::{Restore, Seq, not_undone};
+use crate::session::entry::{Restore, Seq, not_undone, some_of};
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
 use crate::tui::cell::note::{Note, Retry, Welcome};
@@ -222,7 +222,7 @@ impl Transcript {
         let files: Vec<String> = restored.iter().map(short).collect();
         let mut refused = refused.iter().map(|refused| self.history.short(refused));
         let mut lines = vec![match (files.is_empty(), how.nothing()) {
-            (false, _) => format!("{verb}{of}: {}", files.join(", ")),
+            (false, _) => format!("{verb}{of}: {}", some_of(files)),
             (true, nothing) => {
                 let why = refused.next();
                 format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already match"))

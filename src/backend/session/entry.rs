@@ -341,6 +341,15 @@ pub fn not_undone(command: &str) -> String {
     format!("not undone, because a command did it: {command}")
 }
 
+/// The names of files that were put back, those nearest to the top first: a command may have changed thousands.
+pub fn some_of(mut names: Vec<String>) -> String {
+    const NAMED: usize = 8;
+    names.sort_by_key(|name| name.matches('/').count());
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+}
+
 impl Restore {
     /// What is said when no file changed.
     pub fn nothing(self) -> &'static str {
@@ -475,4 +484,19 @@ impl Boundary {
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_of_many_files_are_named() {
+        let names = |names: &[&str]| some_of(names.iter().map(ToString::to_string).collect());
+        assert_eq!(names(&[]), "");
+        assert_eq!(names(&["b", "a"]), "b, a");
+        let many: Vec<String> = (1..=40).map(|nth| format!("target/debug/{nth}")).chain(["AGENTS.md".into()]).collect();
+        let told = some_of(many);
+        assert!(told.starts_with("AGENTS.md, target/debug/1, ") && told.ends_with(" and 33 more"), "{told}");
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::entry::{Entry, EntryKind, Restore, Seq, Trigger};
+use super::entry::{Entry, EntryKind, Restore, Seq, Trigger, some_of};
 use super::error::Error;
 use super::line::{self, Tag};
 use super::load::Loaded;
@@ -195,7 +195,7 @@ impl Screen {
                     Restore::Rewind => "Rewound: restored",
                     Restore::Review => "Reverted in part, after a review:",
                 };
-                self.note(format!("{verb} {}", files.join(", ")));
+                self.note(format!("{verb} {}", some_of(files)));
             }
             EntryKind::ShellRan { command, output, code } => {
                 self.items.push(HistoryItem::Shell { command, output, code });

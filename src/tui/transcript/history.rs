@@ -49,7 +49,12 @@ impl History {
                 self.cells.push(Cell::Shell(Shell { command: command.clone(), since: now, done }));
             }
             HistoryItem::Compacted { receipt, summary } => self.compacted(receipt.clone(), summary.clone()),
-            HistoryItem::Note { text } => self.cells.aside(text.clone()),
+            HistoryItem::Note { text } => {
+                let inside = format!("{}/", self.cwd.to_string_lossy().trim_end_matches('/'));
+                // Where it is not known, nothing is inside.
+                let text = if inside == "/" { text.clone() } else { text.replace(&inside, "") };
+                self.cells.aside(text);
+            }
         }
     }
 

@@ -188,7 +188,7 @@ fn a_resumed_session_looks_as_it_did() {
     ];
     let item = |message| HistoryItem::Message { seq: 0, message: Arc::new(message) };
     let mut history: Vec<HistoryItem> = messages.into_iter().map(item).collect();
-    history.push(HistoryItem::Note { text: "compacted".into() });
+    history.push(HistoryItem::Note { text: "Undid the changes of /code/a.rs, /b".into() });
     history.push(HistoryItem::Shell { command: "ls".into(), output: "a\nb\n[Exit code 2]".into(), code: Some(2) });
     let mut screen = Screen::new();
     screen.apply([session(false, history)]);
