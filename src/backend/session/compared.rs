@@ -85,7 +85,7 @@ mod tests {
         let mut permissions = fs::metadata(root.join("e")).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(root.join("e"), permissions).unwrap();
-        let found = looked.since().line(|path| path.strip_prefix(root).unwrap().display().to_string());
+        let found = looked.since().line(|path| path.strip_prefix(root).unwrap().display().to_string(), |_| false);
         assert_eq!(found.unwrap(), "created new; changed a, e; deleted d/c");
     }
 }

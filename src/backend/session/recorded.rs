@@ -98,10 +98,14 @@ impl Finished {
     }
 
     /// One line for the model and the user; none where nothing changed. `name` makes a path short. What git keeps for itself is
-    /// not told.
-    pub fn line(&self, name: impl Fn(&Path) -> String) -> Option<String> {
-        let part = |verb: &str, paths: &[PathBuf]| {
-            let paths: Vec<&PathBuf> = paths.iter().filter(|path| !is_gits(path)).collect();
+    /// not told, and what it passes over by `ignores` is counted: all in a folder that it passes over, and what is new.
+    pub fn line(&self, name: impl Fn(&Path) -> String, ignores: impl Fn(&Path) -> bool) -> Option<String> {
+        let mut passed = Passed { folders: HashMap::new(), left: MOST_ASKED, ignores };
+        let mut count = 0;
+        let mut part = |verb: &str, paths: &[PathBuf], new: bool| {
+            let told = paths.iter().filter(|path| !is_gits(path));
+            let (ignored, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = told.partition(|path| passed.over(path, new));
+            count += ignored.len();
             let named: Vec<String> = paths.iter().take(NAMED).map(|path| name(path)).collect();
             let more = match paths.len().saturating_sub(NAMED) {
                 0 => String::new(),
@@ -109,14 +113,58 @@ impl Finished {
             };
             (!paths.is_empty()).then(|| format!("{verb} {}{more}", named.join(", ")))
         };
-        let parts = [part("created", &self.created), part("changed", &self.changed), part("deleted", &self.deleted)];
-        let mut line = parts.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        let parts = [
+            part("created", &self.created, true),
+            part("changed", &self.changed, false),
+            part("deleted", &self.deleted, false),
+        ];
+        let ignored = match count {
+            0 => None,
+            1 => Some("touched 1 file that git ignores".to_owned()),
+            count => Some(format!("touched {count} files that git ignores")),
+        };
+        let mut line = parts.into_iter().flatten().chain(ignored).collect::<Vec<_>>().join("; ");
         if !self.missed.is_empty() {
             let missed: Vec<&str> = self.missed.iter().take(MISSED).map(String::as_str).collect();
             line.push_str(if line.is_empty() { "undo cannot restore: " } else { "; undo cannot restore: " });
             line.push_str(&missed.join("; "));
         }
         (!line.is_empty()).then_some(line)
+    }
+}
+
+/// Most questions what git ignores, for one command: each reads files.
+const MOST_ASKED: usize = 500;
+
+/// Stands for the files of a folder, since patterns for folders speak of what is in them.
+const ANY: &str = "any-file";
+
+/// What git passes over; each folder is asked about once.
+struct Passed<F> {
+    folders: HashMap<PathBuf, bool>,
+    left: usize,
+    ignores: F,
+}
+
+impl<F: Fn(&Path) -> bool> Passed<F> {
+    /// Whether its folder is passed over, or a file that was not there before.
+    fn over(&mut self, path: &Path, new: bool) -> bool {
+        path.parent().is_some_and(|folder| self.folder(folder)) || new && self.ask(path)
+    }
+
+    fn folder(&mut self, folder: &Path) -> bool {
+        if let Some(known) = self.folders.get(folder) {
+            return *known;
+        }
+        let over = folder.parent().is_some_and(|above| self.folder(above)) || self.ask(&folder.join(ANY));
+        self.folders.insert(folder.to_owned(), over);
+        over
+    }
+
+    fn ask(&mut self, path: &Path) -> bool {
+        let left = self.left;
+        self.left = left.saturating_sub(1);
+        left > 0 && (self.ignores)(path)
     }
 }
 

@@ -209,7 +209,7 @@ fn check(before: &str, script: &str, changed: &[&str]) {
     let finished = it.run(script);
     let root = it.root();
     let name = |path: &Path| path.strip_prefix(&root).unwrap_or(path).display().to_string();
-    let line = finished.line(name);
+    let line = finished.line(name, |path| path.components().any(|part| part.as_os_str() == "ignored"));
     assert_eq!(line.iter().map(String::as_str).collect::<Vec<_>>(), changed, "{script}");
     let new = it.tree();
     for round in 0..2 {
@@ -245,6 +245,10 @@ fn what_a_command_did_is_undone_and_redone() {
     check(some, "mkdir -p x/y; echo z > x/y/z; chmod -R 500 x", &["created x/y/z"]);
     check(some, "truncate -s 3G s; echo x > a", &["created s; changed a"]);
     check(some, "ln a h; echo x > h", &["created h; changed a"]);
+    check(some, "mkdir ignored; echo x > ignored/a; echo y > n", &["created n; touched 1 file that git ignores"]);
+    check("mkdir ignored; echo a > ignored/a", "mv ignored/a ignored/b", &["touched 2 files that git ignores"]);
+    check(some, "echo new > ignored", &["touched 1 file that git ignores"]);
+    check("echo SECRET > ignored", "rm ignored", &["deleted ignored"]);
     let linked = "echo 1 > a; ln a b; ln a c; ln a d";
     check(linked, "echo 2 > a", &["changed a"]);
     check(linked, "echo 2 > a; rm a", &["deleted a"]);

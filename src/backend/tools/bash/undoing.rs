@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use crate::permission::{Disk, Files};
 use crate::protocol::{Answer, Question};
 use crate::sandbox::{Before, Denied, Effect, Policy, Record, Saved};
 use crate::session::compared::Compared;
 use crate::session::recorded::{self, Finished};
-use crate::tools::{Context, Undoing, Unrecordable};
+use crate::stdx::git::{User, Variables};
+use crate::tools::{Context, Dirs, Undoing, Unrecordable};
 
 /// Most paths that rules forbade and a result names.
 const NAMED: usize = 5;
@@ -146,7 +148,13 @@ impl<'a> Watch<'a> {
             finished.missed.extend(self.lost.iter().cloned());
             Changed { record, finished }
         });
-        let line = changed.as_ref().and_then(|changed| changed.finished.line(|path| self.name(path)));
+        let (told, dirs) = (changed.as_ref().map(|changed| changed.finished.clone()), self.context.dirs.clone());
+        let line = move || {
+            let variables = Variables::default();
+            let user = User { home: dirs.home.as_deref(), variables: &variables };
+            told.and_then(|told| told.line(|path| name(&dirs, path), |path| Disk.git_ignores(path, user)))
+        };
+        let line = tokio::task::spawn_blocking(line).await.unwrap_or_default();
         notes.splice(0..0, line);
         let denied = self.denied.iter().take(NAMED).map(|path| self.name(path)).collect::<Vec<_>>();
         if !denied.is_empty() {
@@ -155,14 +163,17 @@ impl<'a> Watch<'a> {
         (changed, notes)
     }
 
-    /// A path as a person calls it: from the working folder, or from the home folder.
     fn name(&self, path: &Path) -> String {
-        let dirs = &self.context.dirs;
-        let short = [&dirs.cwd, &dirs.project].into_iter().find_map(|folder| path.strip_prefix(folder).ok());
-        let home = || Some(format!("~/{}", path.strip_prefix(dirs.home.as_ref()?).ok()?.display()));
-        let text = short.map(|short| short.display().to_string()).or_else(home);
-        crate::stdx::ansi::visible(&text.unwrap_or_else(|| path.display().to_string()))
+        name(&self.context.dirs, path)
     }
+}
+
+/// A path as a person calls it: from the working folder, or from the home folder.
+fn name(dirs: &Dirs, path: &Path) -> String {
+    let short = [&dirs.cwd, &dirs.project].into_iter().find_map(|folder| path.strip_prefix(folder).ok());
+    let home = || Some(format!("~/{}", path.strip_prefix(dirs.home.as_ref()?).ok()?.display()));
+    let text = short.map(|short| short.display().to_string()).or_else(home);
+    crate::stdx::ansi::visible(&text.unwrap_or_else(|| path.display().to_string()))
 }
 
 /// What a command changed, and the name of its record; none where nothing was recorded.
