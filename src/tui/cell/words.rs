@@ -122,6 +122,7 @@ impl Call {
             Some(Display::Diff(diff)) if diff.created && self.outcome() == Some(Outcome::Ok) => {
                 ("Created".to_owned(), Cow::Borrowed(self.title.as_str()))
             }
+            _ if words.tool == "Glob" => (verb.to_owned(), files(&self.title)),
             _ => (verb.to_owned(), Cow::Borrowed(self.title.as_str())),
         })
     }
@@ -160,6 +161,37 @@ impl Call {
     pub fn only_looks(&self) -> bool {
         self.look().is_some() && matches!(self.outcome(), None | Some(Outcome::Ok)) && !self.abandoned
     }
+}
+
+/// Most kinds of files that are named.
+const KINDS: usize = 4;
+
+/// The files that a pattern means, in words where it is one of the usual ones.
+fn files(title: &str) -> Cow<'_, str> {
+    let (pattern, place) = title.split_at(title.find(" in ").unwrap_or(title.len()));
+    let name = pattern.strip_prefix("**/").unwrap_or(pattern);
+    let plain = |text: &str| !text.is_empty() && !text.contains(['*', '?', '[', ']', '{', '}', '\\', '/', ',']);
+    let listed = |inner: &str, before: &str, after: &str| {
+        let kinds: Vec<&str> = inner.split(',').collect();
+        let named = kinds.iter().take(KINDS).map(|kind| format!("{before}{kind}")).collect::<Vec<_>>().join(", ");
+        match kinds.len().saturating_sub(KINDS) {
+            0 => format!("{named}{after}"),
+            more => format!("{named} and {more} more kinds of files"),
+        }
+    };
+    let words = match name {
+        "*" | "**" => "all files".to_owned(),
+        _ if plain(name) => name.to_owned(),
+        _ => match (name.strip_prefix("*."), name.strip_prefix("*.{").and_then(|rest| rest.strip_suffix('}'))) {
+            (Some(end), _) if plain(end) => format!(".{end} files"),
+            (_, Some(ends)) if ends.split(',').all(plain) => listed(ends, ".", " files"),
+            _ => match name.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+                Some(names) if !names.contains(['{', '}']) => listed(names, "", ""),
+                _ => return Cow::Borrowed(title),
+            },
+        },
+    };
+    Cow::Owned(format!("{words}{place}"))
 }
 
 /// Whether a command line is one call of git that only reads.
@@ -244,4 +276,29 @@ pub fn looked<'a>(calls: impl Iterator<Item = &'a Call> + Clone, width: usize, t
     let rows = wrap::wrap(&[Piece::new(said, theme.text), Piece::new(" (ctrl+o)", theme.dim)], width, &mark);
     debug_assert!(!rows.is_empty(), "there are calls");
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_files_in_words() {
+        for (title, want) in [
+            ("**/*.rs", ".rs files"),
+            ("*.md in docs", ".md files in docs"),
+            ("**/*.{rs,py}", ".rs, .py files"),
+            ("**/*.{rs,py,js,ts,go,c}", ".rs, .py, .js, .ts and 2 more kinds of files"),
+            ("**/{test_*.py,*_test.go}", "test_*.py, *_test.go"),
+            ("**/Cargo.toml", "Cargo.toml"),
+            ("**/*", "all files"),
+            ("** in src", "all files in src"),
+            ("src/**/*.rs", "src/**/*.rs"),
+            ("**/*.{rs,p{y,l}}", "**/*.{rs,p{y,l}}"),
+            ("[ab]*", "[ab]*"),
+            ("", ""),
+        ] {
+            assert_eq!(files(title), want, "{title}");
+        }
+    }
 }
