@@ -176,8 +176,14 @@ fn summary(text: &str) -> String {
         .collect();
     match text.contains("FAILED") || text.contains("not ok") || results.is_empty() {
         true => tail(text, 20),
-        false => format!("```text\n{}\n```", results.join("\n")),
+        false => format!("```text\n{}\n```", results.into_iter().map(counted).collect::<Vec<_>>().join("\n")),
     }
+}
+
+/// A line of results without what it counted none of: it fits a terminal then.
+fn counted(line: &str) -> String {
+    let counts = |part: &&str| !part.starts_with("0 ") || part.ends_with("failed");
+    line.split("; ").filter(counts).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn fix(situation: &Situation, named: &[String], in_tests: bool) -> Recipe {
@@ -349,6 +355,23 @@ fn edit(path: &str, old: &str, new: &str) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_fit_a_terminal() {
+        for (line, want) in [
+            (
+                "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+                "test result: ok. 2 passed; 0 failed; finished in 0.00s",
+            ),
+            (
+                "test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 10 filtered out; finished in 0.10s",
+                "test result: ok. 1 passed; 0 failed; 1 ignored; 10 filtered out; finished in 0.10s",
+            ),
+            ("# pass 3", "# pass 3"),
+        ] {
+            assert_eq!(summary(&format!("{line}\n")), format!("```text\n{want}\n```"));
+        }
+    }
 
     #[test]
     fn a_runner_that_cannot_begin_is_no_failing_test() {

@@ -114,10 +114,12 @@ pub(super) fn changes(sources: &[Source], failure: &Failure) -> Vec<Change> {
         source.lines.iter().position(|line| line.contains("#[cfg(test)]")).unwrap_or(source.lines.len())
     };
     let mut named: Vec<String> = failure.called.to_vec();
+    // What holds a failing test, a module or a class, holds others that pass.
+    let fails = |item: &&code::Item| failing.contains(&item.name) && item.name != "main";
+    let function = |item: &code::Item| item.sort == Sort::Function;
+    let told = all.iter().any(|(_, items)| items.iter().filter(fails).any(function));
     for (source, items) in &all {
-        let tests: Vec<&code::Item> =
-            items.iter().filter(|item| failing.contains(&item.name) && item.name != "main").collect();
-        for item in tests {
+        for item in items.iter().filter(fails).filter(|item| function(item) || !told) {
             let body = &source.lines[item.at + 1..item.end];
             let test = item.at >= inner(source) || tests_itself(source, item);
             named.extend(if test { code::calls(body) } else { vec![item.name.to_owned()] });
@@ -469,6 +471,18 @@ mod tests {
             let places: Vec<_> = found.iter().map(|change| (change.line, change.new.as_str())).collect();
             assert!(!places.is_empty() && places.iter().all(|(line, _)| *line < 3), "{path}: {places:?}");
         }
+    }
+
+    #[test]
+    fn what_the_failing_test_calls_comes_before_what_others_call() {
+        let source = "fn count(a: usize) -> usize {\n    a - 1\n}\n\nfn page(a: usize) -> usize {\n    a - 1\n}\n\n\
+            #[cfg(test)]\nmod tests {\n    #[test]\n    fn counts() {\n        assert_eq!(count(2), 1);\n    }\n\n    \
+            #[test]\n    fn a_page() {\n        assert_eq!(page(2), 2);\n    }\n}";
+        let output = "test tests::counts ... ok\ntest tests::a_page ... FAILED\n\n---- tests::a_page stdout ----\n";
+        let lines: Vec<String> = source.lines().map(str::to_owned).collect();
+        let source = Source { path: "src/lib.rs".to_owned(), lines };
+        let found = changes(&[source], &Failure { output, called: &[], wanted: None, in_tests: false });
+        assert_eq!(found.first().map(|change| (change.line, change.new.trim())), Some((5, "a")));
     }
 
     #[test]
