@@ -14,6 +14,7 @@ pub mod keymap;
 mod keys;
 mod lists;
 pub mod msg;
+mod notes;
 pub mod pager;
 pub mod paint;
 pub mod panel;

@@ -10,6 +10,7 @@ mod grants;
 mod inbox;
 mod lists;
 mod models;
+mod notes;
 mod open;
 mod places;
 mod reports;

@@ -12,7 +12,7 @@ pub mod report;
 pub mod skill;
 pub mod usage;
 
-pub use builtin::{Builtin, ListKind, Screen, Server};
+pub use builtin::{Builtin, ListKind, Screen, Server, memory_note};
 pub use catalog::Catalog;
 pub use complete::Completion;
 pub use diagnostic::{Diagnostic, Severity};

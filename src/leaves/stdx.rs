@@ -23,6 +23,7 @@ pub mod replace;
 pub mod schema;
 pub mod sealed;
 pub mod secrecy;
+pub mod shell_word;
 pub mod sparse;
 pub mod sqlite;
 pub mod text;

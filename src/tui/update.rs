@@ -14,6 +14,7 @@ use super::dialog::picker::Picker;
 use super::keymap::Action;
 use super::lists;
 use super::msg::{Effect, Msg};
+use super::notes;
 use super::pager::{self, Page, Pager};
 use super::thinking;
 use super::transcript::Want;
@@ -396,6 +397,9 @@ fn take_back(app: &mut App) -> Vec<Effect> {
 
 /// Sends what is in the composer: a prompt, a shell line or a command.
 fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
+    if let Some(effects) = notes::written(app) {
+        return effects;
+    }
     let text = app.composer.editor.text().trim();
     if text.is_empty() {
         return Vec::new();

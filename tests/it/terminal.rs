@@ -411,6 +411,26 @@ fn sessions_come_back() {
 }
 
 #[test]
+fn a_line_with_a_hash_is_remembered_where_the_user_says() {
+    let program = Program::new().file("CLAUDE.md", "# Rules");
+    let mut screen = scripted(&program, (80, 24), "- reply: [text: A prompt.]\n");
+    let file = |name: &str| std::fs::read_to_string(program.project().join(name)).unwrap_or_default();
+    screen.send("# it's tabs here\r");
+    answer(&screen, "Project: CLAUDE.md", "1");
+    screen.wait_until("the line", |_| file("CLAUDE.md") == "# Rules\n- it's tabs here\n");
+    screen.wait_text(">> CLAUDE.md");
+    screen.send("#mine\r");
+    answer(&screen, "Local: CLAUDE.local.md", "2");
+    screen.wait_until("the line", |_| file("CLAUDE.local.md") == "- mine\n");
+    screen.send("#12 fails\r");
+    answer(&screen, "Send it as a prompt", "4");
+    screen.wait_text("A prompt.");
+    screen.wait_text(READY);
+    leave(&mut screen);
+    assert_eq!((file("CLAUDE.md"), file("CLAUDE.local.md")), ("# Rules\n- it's tabs here\n".into(), "- mine\n".into()));
+}
+
+#[test]
 fn a_session_of_shell_lines_comes_back() {
     let program = Program::new();
     let mut screen = scripted(&program, (80, 24), "[]");

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, forecast, lists, open, places, skills};
+use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, skills};
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
-use crate::commands::Builtin;
+use crate::commands::{Builtin, memory_note};
 use crate::hooks::{EndReason, StartSource};
 use crate::message::{Attachment, Message};
 use crate::permission::{Behavior, Mode, Source};
@@ -68,6 +68,7 @@ impl Engine {
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
             Builtin::Plan => self.plan(args, inbox).await,
             Builtin::Skills => self.skills(args).await,
+            Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
                 self.fail(format!("/{name} needs a terminal")).await
             }
@@ -82,8 +83,7 @@ impl Engine {
             | Builtin::Hooks
             | Builtin::Status
             | Builtin::Sandbox
-            | Builtin::Agents
-            | Builtin::Memory => {}
+            | Builtin::Agents => {}
         }
     }
 

@@ -201,6 +201,16 @@ const fn bare(args: &str) -> bool {
     args.is_empty()
 }
 
+/// Whether `/memory` is given nothing to add.
+fn no_note(args: &str) -> bool {
+    memory_note(args).is_none()
+}
+
+/// The line that `/memory` is to add.
+pub fn memory_note(args: &str) -> Option<&str> {
+    args.trim().strip_prefix("add").filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim)
+}
+
 /// Whether `/config` is given no value.
 fn no_value(args: &str) -> bool {
     !args.contains(char::is_whitespace)
@@ -274,9 +284,9 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Sandbox, "sandbox", "Show how commands are confined, and what they were denied").looks(always),
         Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),
         Row::new(Agents, "agents", "List sub-agents with their sources and tools").looks(always),
-        Row::new(Memory, "memory", "List memory files, or open one in $EDITOR")
-            .looks(always)
-            .hint("[number]")
+        Row::new(Memory, "memory", "List memory files, open one in $EDITOR, or add a line to one")
+            .looks(no_note)
+            .hint("[number | add <text>]")
             .list(ListKind::Memory),
         Row::new(Plan, "plan", "Plan before anything is changed; `exit` leaves plan mode")
             .hint("[task | exit]")

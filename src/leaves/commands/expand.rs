@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::skill::BODY;
+use crate::stdx::shell_word;
 
 /// What placeholders stand for.
 #[derive(Debug, Clone, Copy)]
@@ -379,11 +380,8 @@ impl Out<'_> {
 
 /// A word for the shell, where a quote may be open.
 fn quoted(word: &str, quote: Option<char>) -> String {
-    let plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '@' | '%' | '+' | '=' | ':' | ',' | '.' | '/' | '-');
     match quote {
-        None if !word.is_empty() && word.chars().all(plain) => word.to_owned(),
-        None => format!("'{}'", word.replace('\'', r"'\''")),
+        None => shell_word::quoted(word),
         Some('"') => word.chars().fold(String::new(), |mut text, c| {
             if matches!(c, '"' | '$' | '`' | '\\') {
                 text.push('\\');
