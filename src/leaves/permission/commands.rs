@@ -4,6 +4,7 @@ pub(super) mod commit;
 mod compiler;
 pub(super) mod covered;
 pub(super) mod danger;
+mod fetched;
 pub(super) mod find;
 pub(super) mod git;
 mod listed;
@@ -15,6 +16,7 @@ mod special;
 pub(super) mod starters;
 
 use super::shell::{Piece, Word};
+pub(super) use fetched::writes_what_it_names;
 pub(super) use git::{Gathered, gathered, left_out};
 pub use listed::{Listed, listed_git_options, listed_options};
 pub(super) use places::{

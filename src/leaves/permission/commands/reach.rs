@@ -29,7 +29,7 @@ pub(in crate::permission) enum Tracked {
     Ever,
 }
 
-/// What a word of a git command that shows contents stands for.
+/// What a word of a git command that shows contents means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::permission) enum Named {
     /// A path, and no more of any commit.

@@ -79,7 +79,7 @@ pub(super) fn may_show(words: &[Word]) -> Option<Reads> {
     }
 }
 
-/// Whether the git command may go on with a list of commits that a rebase left, which may say more than the line does.
+/// Whether the git command may continue with a list of commits that a rebase left, which may say more than the line does.
 pub(super) fn continues(words: &[Word]) -> bool {
     const ENDING: [&str; 4] = ["--abort", "--quit", "--show-current-patch", "--edit-todo"];
     let known: Vec<String> = words.iter().map(Word::known).collect();

@@ -20,7 +20,7 @@ pub(super) fn judge_tracked(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn
     if within.as_ref().is_some_and(Vec::is_empty) && reads.patterns.is_empty() {
         return None;
     }
-    // What a rule allows is no less forbidden by another one.
+    // What one rule allows, another one may still forbid.
     let known =
         within.as_ref().is_none_or(|limits| limits.iter().any(|limit| limit.shows)) || !reads.patterns.is_empty();
     let near = |entry: &Entry| {
@@ -90,7 +90,7 @@ fn limits(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Option<
             }
             Named::Object => return None,
         };
-        // Each name that a glob stands for is a word of its own.
+        // Each name that fits a glob is a word of its own.
         let mut here = paths(word, &start, query.places, files)?;
         let text = word.has_glob().then(|| here.pop()).flatten().filter(|_| here.is_empty());
         here.extend(text);

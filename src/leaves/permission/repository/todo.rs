@@ -15,7 +15,7 @@ const KNOWN: &str =
 /// Merge strategies that are git's own: another name is that of a program.
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Judges what a rebase would go on with in the repository around the folder.
+/// Judges what a rebase would continue with in the repository around the folder.
 ///
 /// # Errors
 /// What it would run.
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rebase_goes_on_unasked_only_where_it_runs_nothing() {
+    fn a_rebase_continues_unasked_only_where_it_runs_nothing() {
         use super::super::super::files::Disk;
         use super::super::super::rule::{Rule, RuleSet, Source};
         use super::super::super::{Access, Behavior, Mode, Places, Query, decide};

@@ -21,8 +21,8 @@ const SUMMARIES: &str =
 /// Options with which a search tells names and counts alone.
 const NAMED: &str = "-l -L -c -q --files-with-matches --files-without-match --name-only --count --quiet";
 
-/// What a format of `for-each-ref`, `branch` and `tag` may tell of what a name stands for. Not `raw`: that is a file's contents,
-/// since a tag may stand for a file.
+/// What a format of `for-each-ref`, `branch` and `tag` may tell of what a name is for. Not `raw`: that is a file's contents,
+/// since a tag may be one for a file.
 const FIELDS: &str = "refname objectname objecttype objectsize deltabase tree parent numparent object type tag upstream push HEAD \
     symref worktreepath author authorname authoremail authordate committer committername committeremail committerdate tagger \
     taggername taggeremail taggerdate creator creatordate subject body contents trailers align end color if then else \
@@ -49,7 +49,7 @@ pub(super) fn shows(reader: &Reader, arguments: &[Word], reads: &mut Reads) {
     let named = Positionals::of(reader, arguments);
     let (tracked, named) = match reader.name {
         "cat-file" if texts.iter().any(|text| matches!(*text, "-t" | "-s" | "-e")) => (Tracked::No, Vec::new()),
-        // A commit is no file.
+        // A commit holds no contents itself.
         "cat-file" => {
             let named = named.objects(false).into_iter().filter(|one| *one != Named::Commit).collect::<Vec<_>>();
             (if named.is_empty() { Tracked::No } else { Tracked::Ever }, named)
@@ -204,7 +204,7 @@ fn path(word: &Word) -> Option<Named> {
     }
 }
 
-/// Whether the words of git's can stand for nothing but a commit: `HEAD`, or what is taken from a commit.
+/// Whether the word can mean nothing to git but a commit: `HEAD`, or what is taken from a commit.
 fn is_commit(text: &str) -> bool {
     let name = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
     let simple =

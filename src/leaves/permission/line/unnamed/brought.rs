@@ -1,5 +1,6 @@
 //! Which files a command changes in the folders that it reaches: those that are there, or whatever it brings.
 
+use super::super::super::commands;
 use super::super::super::paths::Cwd;
 use super::super::super::shell::Word;
 use super::{Reach, Unnamed, listed};
@@ -20,10 +21,6 @@ impl Unnamed<'_> {
     pub(super) fn receives(&self, name: &str, words: &[Word], cwd: &Cwd) -> Option<Reach> {
         let texts: Vec<String> = words.iter().skip(1).map(Word::known).collect();
         let has = |list: &str| texts.iter().any(|text| listed(list, text));
-        let begins = |starts: &[&str]| texts.iter().any(|text| starts.iter().any(|start| text.starts_with(start)));
-        let letters = |wanted: &[char]| {
-            texts.iter().any(|text| text.starts_with('-') && !text.starts_with("--") && text.contains(wanted))
-        };
         let operands: Vec<&String> = texts.iter().filter(|text| !text.starts_with('-')).collect();
         // Of two places the second is written.
         let here = || operands.last().is_some_and(|last| !last.contains(':'));
@@ -34,14 +31,7 @@ impl Unnamed<'_> {
             }
             "aws" | "gsutil" | "gcloud" | "az" | "rclone" => has("cp sync mv copy move download rsync"),
             "gh" | "glab" => has("download checkout clone"),
-            "curl" => {
-                letters(&['O', 'J', 'K']) || begins(&["--remote", "--output-d", "--create-d", "--conf", "--next"])
-            }
-            "wget" => {
-                letters(&['r', 'm', 'p', 'x', 'i', 'P', 'N', 'e'])
-                    || !letters(&['O']) && !begins(&["--output-d"])
-                    || begins(&["--rec", "--mir", "--page", "--force-d", "--input", "--directory-p", "--execute"])
-            }
+            "curl" | "wget" => !commands::writes_what_it_names(words),
             _ => return None,
         };
         let folders = || !self.folders(words, cwd).is_empty();
