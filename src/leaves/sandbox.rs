@@ -5,6 +5,7 @@
 mod confine;
 #[cfg(target_os = "linux")]
 mod filter;
+pub mod guard;
 #[cfg(target_os = "linux")]
 pub mod helper;
 #[cfg(target_os = "linux")]
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stdx::path_text;
 
+pub use guard::{Guard, Guarded};
 pub use running::{Happening, Running, Sandbox};
 
 /// How far this machine can confine a command, weakest first.
@@ -71,6 +73,8 @@ pub struct Policy {
     /// Paths below `writes` that stay as they are: denied at level mount, answered with an error and reported at level kernel.
     #[serde(with = "path_text::list")]
     pub protected: Vec<PathBuf>,
+    /// What else it must not change, by name. Without a supervisor nothing holds it to that.
+    pub guard: Guard,
     pub network: Network,
     /// Saves what the command changes before it changes it.
     pub record: Option<Record>,
@@ -83,6 +87,7 @@ impl Policy {
             reads: Reads::AllBut(Vec::new()),
             writes: vec!["/".into()],
             protected: Vec::new(),
+            guard: Guard::default(),
             network: Network::Open,
             record: None,
         }
@@ -98,9 +103,9 @@ impl Policy {
         }
     }
 
-    /// Whether it takes nothing away.
+    /// Whether it takes nothing away but what the supervisor guards.
     pub fn is_free(&self) -> bool {
-        Policy { record: None, ..self.clone() } == Policy::free()
+        Policy { record: None, guard: Guard::default(), ..self.clone() } == Policy::free()
     }
 }
 
@@ -208,6 +213,6 @@ pub enum Denied {
     Read(#[serde(with = "path_text")] PathBuf),
     Write(#[serde(with = "path_text")] PathBuf),
     Connect(String),
-    /// A system call, by its name.
+    /// Anything else, in words.
     Call(String),
 }

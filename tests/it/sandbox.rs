@@ -134,9 +134,8 @@ async fn what_writes_is_held_to_its_folders_and_its_port() {
         let policy = |network| Policy {
             reads: Reads::AllBut(vec![world.root().join("home/.ssh")]),
             writes: vec![world.root().join("w")],
-            protected: Vec::new(),
             network,
-            record: None,
+            ..Policy::free()
         };
         let (closed, open) = (policy(Network::Closed), policy(Network::Proxy { port }));
         let hides = Policy { reads: closed.reads.clone(), ..Policy::free() };

@@ -110,5 +110,5 @@ pub(super) fn profile(
     }
     // The port is known once the command starts.
     let network = Network::Proxy { port: 0 };
-    Some(Policy { reads: Reads::AllBut(hidden), writes, protected: kept, network, record: None })
+    Some(Policy { reads: Reads::AllBut(hidden), writes, protected: kept, network, ..Policy::free() })
 }

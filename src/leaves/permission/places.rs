@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::folded::{folded, folded_path, strip, under};
-use self::names::{
-    FOLDERS, PIPELINES, PLAIN_HIDDEN, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES, SECRETS, SYSTEM_SECRETS,
-};
+use self::names::{PIPELINES, PLAIN_HIDDEN, SECRETS, SYSTEM_SECRETS};
 use self::processes::{is_of_process, shows_processes};
 pub(super) use self::programs::Named;
 pub use self::secret::WITHHELD;
@@ -24,6 +22,7 @@ use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::git_hooks::GitHooks;
 use super::glob::{self, Case};
+use crate::sandbox::guard::{FOLDERS, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES};
 use crate::stdx::git;
 use crate::stdx::links::resolve_with;
 

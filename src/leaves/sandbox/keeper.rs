@@ -97,10 +97,10 @@ fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command
 
 /// Records what the command changes and protects what it must not; none where neither is wanted, or the kernel cannot.
 fn recording(policy: &Policy) -> io::Result<Option<Recording>> {
-    if policy.record.is_none() && policy.protected.is_empty() {
+    if policy.record.is_none() && policy.protected.is_empty() && policy.guard.is_empty() {
         return Ok(None);
     }
-    match Recording::new(policy.record.as_ref(), policy.protected.clone()) {
+    match Recording::new(policy.record.as_ref(), policy.protected.clone(), policy.guard.clone()) {
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
         // The one who wants the command decides what becomes of it then.
         Err(error) if error.kind() == io::ErrorKind::StorageFull => Err(error),

@@ -9,6 +9,8 @@
 mod calls;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod guarding;
 mod manifest;
 #[cfg(target_os = "linux")]
 mod notify;

@@ -83,7 +83,7 @@ impl Sandbox {
                 Ok(below) => Ok(Running(Kind::Below(below))),
                 Err(below::Failure::Command(error)) => Err(error),
                 // Nothing was to be confined: then it can do without the helper.
-                Err(below::Failure::Helper(error, Some(streams))) if policy.is_free() => {
+                Err(below::Failure::Helper(error, Some(streams))) if policy.is_free() && policy.guard.is_empty() => {
                     tracing::warn!(%error, "the sandbox helper does not start");
                     process::Running::spawn(command, streams, Unconfined::Free).map(|own| Running(Kind::Own(own)))
                 }

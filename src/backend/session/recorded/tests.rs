@@ -102,6 +102,7 @@ impl Fixture {
                 within: vec![self.root()],
             }),
             Vec::new(),
+            Default::default(),
         )
         .unwrap();
         let mut command = self.shell(script);

@@ -104,9 +104,8 @@ mod tests {
         let policy = Policy {
             reads: Reads::AllBut(vec![root.join("secret")]),
             writes: vec![work.clone()],
-            protected: Vec::new(),
             network: Network::Closed,
-            record: None,
+            ..Policy::free()
         };
         for (output, want) in [
             ("touch: cannot touch 'OTHER/x': Permission denied", "Edit(/OTHER/**)"),

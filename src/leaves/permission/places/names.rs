@@ -1,26 +1,4 @@
-//! Names of folders and files: what runs or grants when it is written, and what tells secrets when it is read.
-
-/// Folders that are protected wherever they stand: what lies in them runs, or grants powers, unasked, or is the only copy
-/// of a history.
-pub(super) const FOLDERS: [&str; 17] = [
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    ".claude",
-    ".cocode",
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".devcontainer",
-    ".husky",
-    ".githooks",
-    ".cursor",
-    ".codex",
-    ".gemini",
-    ".direnv",
-    ".mvn",
-];
+//! Names of folders and files: what tells secrets when it is read, and what builds run.
 
 /// Where secrets lie below any home folder, as parts of a path; reading one always asks, also from a session that was
 /// started at home or in the place itself.
@@ -91,98 +69,6 @@ pub(super) const SYSTEM_SECRETS: [&str; 9] = [
     "/var/run/secrets",
 ];
 
-/// Files whose purpose is to tell a shell, git or another program what to run, to load or whom to obey: who writes one has
-/// it executed by the next harmless command. Files that describe a build and that people edit all day are not here, though
-/// they run, too: `package.json`, `Makefile`, `Cargo.toml`, `build.rs`, `conftest.py`, CI workflows. Nor is `*.pth`, which is
-/// more often a model than a list of modules.
-pub(super) const PROFILES: &[&str] = &[
-    // Shells, terminals and sessions.
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".inputrc",
-    ".xprofile",
-    ".tmux.conf",
-    ".screenrc",
-    // Git, hooks and environments of a folder.
-    ".gitconfig",
-    ".gitmodules",
-    ".gitattributes",
-    ".hgrc",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    "lefthook.toml",
-    "lefthook.json",
-    "lefthook-local.yml",
-    "lefthook-local.yaml",
-    "lefthook-local.toml",
-    "lefthook-local.json",
-    ".lefthook.yml",
-    ".envrc",
-    ".direnvrc",
-    ".rvmrc",
-    "mise.toml",
-    "mise.local.toml",
-    ".mise.toml",
-    ".mise.local.toml",
-    ".tool-versions",
-    ".devcontainer.json",
-    ".mcp.json",
-    // Package managers and toolchains.
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnp.cjs",
-    ".pnp.loader.mjs",
-    ".pnpmfile.cjs",
-    ".pnpmfile.mjs",
-    "bunfig.toml",
-    ".bazelrc",
-    ".pypirc",
-    ".condarc",
-    "pip.conf",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    // What other programs read at each start.
-    ".ripgreprc",
-    ".curlrc",
-    ".wgetrc",
-    ".netrc",
-    ".gdbinit",
-    ".lldbinit",
-    ".ghci",
-    ".irbrc",
-    ".pryrc",
-    ".pdbrc",
-    ".psqlrc",
-    ".sqliterc",
-    ".rprofile",
-    ".vimrc",
-    ".nvimrc",
-    ".exrc",
-    ".dir-locals.el",
-    ".dir-locals-2.el",
-    ".nvim.lua",
-    "sitecustomize.py",
-    "usercustomize.py",
-];
-
-/// Endings of names that are the same.
-pub(super) const PROFILE_ENDINGS: [&str; 1] = [".code-workspace"];
-
 /// Starts of the names of what build servers run, which is not hidden: acceptEdits asks as it does for `.gitlab-ci.yml`.
 pub(super) const PIPELINES: [&str; 12] = [
     "azure-pipelines",
@@ -224,19 +110,4 @@ pub(super) const PLAIN_HIDDEN: &[&str] = &[
     ".env.example",
     ".env.sample",
     ".env.template",
-];
-
-/// The same as the last parts of a path: folders, and files whose name alone says too little.
-pub(super) const PROFILE_PATHS: [&[&str]; 11] = [
-    &[".config", "mise"],
-    &[".config", "fish"],
-    &[".config", "git"],
-    &[".ssh"],
-    &[".zsh"],
-    &[".oh-my-zsh"],
-    &[".cargo", "config"],
-    &[".cargo", "config.toml"],
-    &[".bundle", "config"],
-    &[".yarn", "releases"],
-    &[".yarn", "plugins"],
 ];

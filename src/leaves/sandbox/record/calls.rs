@@ -116,7 +116,9 @@ const ALL: &[Call] = &[
     call(libc::SYS_bind, 361, Deed::Bind),
     call(libc::SYS_mount, 21, Deed::Mount),
     call(libc::SYS_pivot_root, 217, Deed::Mount),
+    call(428, 428, Deed::Mount), // open_tree
     call(429, 429, Deed::Mount), // move_mount
+    call(432, 432, Deed::Mount), // fsmount
 ];
 
 /// What only this machine has, from before there were calls that start from an open folder.

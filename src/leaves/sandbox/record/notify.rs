@@ -5,11 +5,11 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use libc::{c_ulong, c_void};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 
 use super::calls::{Last, Place};
@@ -280,6 +280,66 @@ impl Program {
         }
     }
 
+    /// Opens a folder that begins with the root, the working folder or an open folder of the program, as the program would.
+    fn opened(self, folder: &Path) -> io::Result<Option<OwnedFd>> {
+        let parts: Vec<Component> = folder.components().collect();
+        let base = if parts.get(3).is_some_and(|part| part.as_os_str() == "fd") { 5 } else { 4 };
+        let (base, rest) = parts.split_at(base.min(parts.len()));
+        let rest: PathBuf = rest.iter().collect();
+        let Some(base) = there(rustix::fs::open(&base.iter().collect::<PathBuf>(), FOLDER, Mode::empty()))? else {
+            return Ok(None);
+        };
+        if rest.as_os_str().is_empty() {
+            return Ok(Some(base));
+        }
+        // What `/proc/self` leads to would be ours, and not the program's.
+        match rustix::fs::openat2(&base, &rest, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
+            Err(Errno::LOOP | Errno::NOSYS) => {}
+            opened => match there(opened)? {
+                Some(folder) if is_ours(&folder)? => {}
+                opened => return Ok(opened),
+            },
+        }
+        match path_of(&base)? {
+            Some(base) => self.walked(base, &rest),
+            None => Ok(None),
+        }
+    }
+
+    /// The same part by part, where the way leads through what the kernel shows of a process.
+    fn walked(self, mut at: PathBuf, rest: &Path) -> io::Result<Option<OwnedFd>> {
+        let parts = |path: &Path| -> Vec<OsString> {
+            path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+        };
+        let (mut left, mut links) = (parts(rest), 0);
+        while let Some(part) = left.pop() {
+            if part == "." || part == "/" {
+                continue;
+            }
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            let own = at == Path::new("/proc") && (part == "self" || part == "thread-self");
+            let next = if own { at.join(self.thread.to_string()) } else { at.join(&part) };
+            match rustix::fs::readlink(&next, Vec::new()) {
+                Ok(target) => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Ok(None);
+                    }
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    if target.is_absolute() {
+                        at = PathBuf::from("/");
+                    }
+                    left.extend(parts(&target));
+                }
+                Err(_) => at = next,
+            }
+        }
+        there(rustix::fs::open(&at, FOLDER, Mode::empty()))
+    }
+
     fn resolve(self, base: &Path, path: &Path, mut follow: bool) -> io::Result<Option<Spot>> {
         let root = PathBuf::from(format!("/proc/{}/root", self.thread));
         let below = |base: &Path, path: &Path| match path.strip_prefix("/") {
@@ -290,7 +350,7 @@ impl Program {
         for _ in 0..MAX_LINKS {
             // `a/.` and `a/..` name folders that have a name of their own.
             let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-                let Some(folder) = opened(&whole)? else { return Ok(None) };
+                let Some(folder) = self.opened(&whole)? else { return Ok(None) };
                 let Some(path) = path_of(&folder)? else { return Ok(None) };
                 if path.file_name().is_none() {
                     return Ok(None);
@@ -299,7 +359,7 @@ impl Program {
                 continue;
             };
             let dot = whole.as_os_str().as_bytes().ends_with(b"/.");
-            let Some(folder) = opened(parent)? else { return Ok(None) };
+            let Some(folder) = self.opened(parent)? else { return Ok(None) };
             let Some(parent) = path_of(&folder)? else { return Ok(None) };
             let spot = Spot { path: parent.join(name), name: name.to_owned(), folder };
             if !follow && !dot {
@@ -308,6 +368,13 @@ impl Program {
             match rustix::fs::readlinkat(&spot.folder, &spot.name, Vec::new()) {
                 Ok(target) => {
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                    // `pipe:[1]`, which is not a path.
+                    if target.is_relative()
+                        && parent.starts_with("/proc")
+                        && target.as_os_str().as_bytes().ends_with(b"]")
+                    {
+                        return Ok(None);
+                    }
                     whole = below(&below(Path::new("/"), &parent), &target);
                 }
                 Err(_) => return Ok(Some(spot)),
@@ -322,13 +389,22 @@ fn named(name: &Path) -> bool {
     name.is_absolute() && !name.as_os_str().as_bytes().ends_with(b" (deleted)")
 }
 
-/// A folder, held open without reading it. None if it does not exist: the call fails, too.
-fn opened(folder: &Path) -> io::Result<Option<OwnedFd>> {
-    match rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
+/// How a folder is held open without reading it.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// None if it does not exist: the call fails, too.
+fn there(opened: rustix::io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
+    match opened {
         Ok(folder) => Ok(Some(folder)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether it is one in which the kernel shows our own process.
+fn is_ours(folder: &OwnedFd) -> io::Result<bool> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
+    Ok(path.starts_with(format!("/proc/{}", std::process::id())))
 }
 
 /// Where an open folder is; none if it was removed.

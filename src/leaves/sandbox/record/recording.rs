@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 
 use super::filter::{Filter, receive};
+use super::guarding::Guarding;
 use super::recorder::Recorder;
 use super::supervisor::{Watcher, serve};
-use crate::sandbox::Record;
+use crate::sandbox::{Guard, Record};
 use crate::stdx::process::start::Join;
 
 /// A recording that is about to begin.
@@ -17,7 +18,7 @@ use crate::stdx::process::start::Join;
 pub struct Recording {
     filter: Filter,
     recorder: Option<Recorder>,
-    protected: Vec<PathBuf>,
+    guarding: Guarding,
     ours: UnixStream,
     theirs: UnixStream,
 }
@@ -37,15 +38,15 @@ impl Join for Joining<'_> {
 }
 
 impl Recording {
-    /// Prepares one. `protected` paths are not changed.
+    /// Prepares one. What is guarded is not changed.
     ///
     /// # Errors
     /// What the file system says of the store.
-    pub fn new(record: Option<&Record>, protected: Vec<PathBuf>) -> io::Result<Recording> {
+    pub fn new(record: Option<&Record>, protected: Vec<PathBuf>, guard: Guard) -> io::Result<Recording> {
         let filter = Filter::new().ok_or(io::ErrorKind::Unsupported)?;
         let recorder = record.map(Recorder::begin).transpose()?;
         let (ours, theirs) = UnixStream::pair()?;
-        Ok(Recording { filter, recorder, protected, ours, theirs })
+        Ok(Recording { filter, recorder, guarding: Guarding::new(protected, guard), ours, theirs })
     }
 
     pub fn joining(&self) -> Joining<'_> {
@@ -57,12 +58,12 @@ impl Recording {
     /// # Errors
     /// The child could not join: nothing is recorded.
     pub fn serve(self, mut watcher: impl Watcher) -> io::Result<JoinHandle<()>> {
-        let Recording { recorder, protected, ours, theirs, .. } = self;
+        let Recording { recorder, guarding, ours, theirs, .. } = self;
         drop(theirs);
         let listener: OwnedFd = receive(&ours)?;
         std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
             // Once it is closed, calls fail that would have been held.
-            let _ = serve(listener, recorder, &protected, &mut watcher);
+            let _ = serve(listener, recorder, guarding, &mut watcher);
         })
     }
 }

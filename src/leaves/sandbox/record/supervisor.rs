@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags};
 
 use super::calls::{self, Deed, Flags, Place};
+use super::guarding::Guarding;
 use super::notify::{Answer, Listener, Seen, Spot, Waiting};
 use super::recorder::{Loss, Recorder, Stop};
 use crate::sandbox::{Before, Denied, Effect, Saved};
 
 /// `renameat2` exchanges its two.
 const EXCHANGE: u64 = 2;
+/// `openat2` starts from the folder as if it were the root.
+const IN_ROOT: u64 = 0x10;
 /// `renameat2` replaces nothing.
 const NO_REPLACE: u64 = 1;
 /// `unlinkat` removes a folder.
@@ -38,7 +41,7 @@ pub enum Full {
     Unrecorded,
 }
 
-/// Serves until nobody is left who could make a call. `protected` paths are not changed: such a call fails. Whatever happens
+/// Serves until nobody is left who could make a call. What is guarded is not changed: such a call fails. Whatever happens
 /// here, calls are answered: once the listener is closed, each that would have been held fails, whatever it is for. Where
 /// recording cannot begin, or its code fails, the command continues without it, and the manifest tells.
 ///
@@ -47,7 +50,7 @@ pub enum Full {
 pub(super) fn serve(
     listener: OwnedFd,
     mut recorder: Option<Recorder>,
-    protected: &[PathBuf],
+    guarding: Guarding,
     watcher: &mut dyn Watcher,
 ) -> io::Result<()> {
     let mut refused = false;
@@ -58,13 +61,14 @@ pub(super) fn serve(
         recorder = None;
     }
     let listener = Listener::new(listener);
-    let mut supervisor = Supervisor { listener: &listener, recorder, protected, watcher };
+    let mut supervisor = Supervisor { listener: &listener, recorder, guarding, watcher };
     while let Some(waiting) = listener.next()? {
         let answer = match refused {
             true => Answer::Refuse(libc::ENOSPC),
             false => catch_unwind(AssertUnwindSafe(|| supervisor.judge(&waiting))).unwrap_or_else(|_| {
                 supervisor.recorder = None;
-                Answer::Continue
+                // What guards does not give way.
+                if supervisor.guarding.is_empty() { Answer::Continue } else { Answer::Refuse(libc::EIO) }
             }),
         };
         listener.answer(&waiting, answer);
@@ -75,7 +79,7 @@ pub(super) fn serve(
 struct Supervisor<'a> {
     listener: &'a Listener,
     recorder: Option<Recorder>,
-    protected: &'a [PathBuf],
+    guarding: Guarding,
     watcher: &'a mut dyn Watcher,
 }
 
@@ -83,11 +87,19 @@ struct Supervisor<'a> {
 enum Halt {
     /// It cannot succeed, or changes nothing: there is nothing to save.
     Idle,
+    /// It is answered as if the kernel did not know it.
+    Missing,
     /// It must not be made.
-    Refused(PathBuf),
+    Refused(Denied),
     Stopped(PathBuf, Stop),
     /// Nobody knows what it does.
     Blind(io::Error),
+}
+
+impl Halt {
+    fn refused(path: PathBuf) -> Halt {
+        Halt::Refused(Denied::Write(path))
+    }
 }
 
 impl From<io::Error> for Halt {
@@ -100,14 +112,26 @@ impl Supervisor<'_> {
     fn judge(&mut self, waiting: &Waiting) -> Answer {
         match self.save(waiting) {
             Ok(()) | Err(Halt::Idle) => Answer::Continue,
-            Err(Halt::Refused(path)) => {
-                self.watcher.tell(Effect::Denied { what: Denied::Write(path) });
+            Err(Halt::Missing) => Answer::Refuse(libc::ENOSYS),
+            Err(Halt::Refused(what)) => {
+                self.watcher.tell(Effect::Denied { what });
                 Answer::Refuse(libc::EACCES)
             }
             Err(Halt::Stopped(path, stop)) => self.stop(path, stop),
             Err(Halt::Blind(error)) => {
                 // The program may have been killed while it was looked at: then nothing happens anymore.
-                if self.listener.waits(waiting) { self.blind(&error) } else { Answer::Continue }
+                let waits = self.listener.waits(waiting);
+                let binds = calls::deed(waiting.arch, waiting.number) == Some(Deed::Bind);
+                match waits && !self.guarding.is_empty() && !binds {
+                    // It might be anything that is guarded.
+                    true => {
+                        let what = "a change by a program that hides what it does".to_owned();
+                        self.watcher.tell(Effect::Denied { what: Denied::Call(what) });
+                        Answer::Refuse(libc::EACCES)
+                    }
+                    false if waits => self.blind(&error),
+                    false => Answer::Continue,
+                }
             }
         }
     }
@@ -170,6 +194,9 @@ impl Supervisor<'_> {
                     && let Some(seen) = found(&from)?
                 {
                     self.touch(&from, &seen, Loss::Name)?;
+                    if seen.kind() == FileType::Socket {
+                        return self.note_born(&to.path);
+                    }
                 }
                 self.born(&to.path)
             }
@@ -189,6 +216,10 @@ impl Supervisor<'_> {
                 self.change(&spot, Loss::Attributes)
             }
             Deed::Bind => self.bind(waiting),
+            // What is mounted elsewhere goes by another path there.
+            Deed::Mount if !self.guarding.is_empty() => {
+                Err(Halt::Refused(Denied::Call("mounting a file system".to_owned())))
+            }
             Deed::Mount => {
                 self.miss("it mounted something, and what it changed there was not seen".to_owned());
                 Ok(())
@@ -206,9 +237,15 @@ impl Supervisor<'_> {
         let flags = match flags {
             Flags::In(at) => waiting.arguments[at] as u32,
             Flags::Pointed(at) => {
-                let mut how = [0; 8];
-                waiting.program.read(waiting.arguments[at], &mut how)?;
-                u64::from_ne_bytes(how) as u32
+                let mut how = [0; 24];
+                let read = waiting.program.read(waiting.arguments[at], &mut how)?;
+                let [flags, _, resolve] =
+                    [0, 8, 16].map(|at| how[at..].first_chunk().map_or(0, |part| u64::from_ne_bytes(*part)));
+                // Another root than the program's: programs do without where the kernel has no such call.
+                if read < how.len() || resolve & IN_ROOT != 0 {
+                    return Err(Halt::Missing);
+                }
+                flags as u32
             }
             Flags::Creat => (OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC).bits(),
         };
@@ -248,13 +285,18 @@ impl Supervisor<'_> {
         if there.as_ref().is_some_and(same) || there.is_some() && flags & NO_REPLACE != 0 {
             return Err(Halt::Idle);
         }
-        // From one file system to another nothing is moved: programs copy then.
-        let device = rustix::fs::fstat(&to.folder).map_err(io::Error::from)?.st_dev;
-        if device != moved.stamp.dev {
+        let folders = |seen: Option<&Seen>| seen.is_some_and(Seen::is_folder);
+        let exchanged = there.as_ref().filter(|_| flags & EXCHANGE != 0);
+        self.guarding.moved((from, moved.is_folder()), to, there.is_some()).map_err(Halt::refused)?;
+        if exchanged.is_some() {
+            self.guarding.moved((to, folders(exchanged)), from, true).map_err(Halt::refused)?;
+        }
+        // From one file system to another nothing is moved: programs copy then. Folders tell, since what they hold may lie in
+        // another layer.
+        let device = |spot: &Spot| rustix::fs::fstat(&spot.folder).map_err(io::Error::from).map(|data| data.st_dev);
+        if device(from)? != device(to)? {
             return Err(Halt::Idle);
         }
-        self.allowed(&from.path)?;
-        self.allowed(&to.path)?;
         if let Some(there) = &there {
             self.touch(to, there, Loss::Name)?;
         }
@@ -281,7 +323,8 @@ impl Supervisor<'_> {
         }
         let spot = waiting.program.spot_of(path)?.ok_or(Halt::Idle)?;
         match self.listener.waits(waiting) && found(&spot)?.is_none() {
-            true => self.born(&spot.path),
+            // Nobody runs or obeys a socket, such as ssh's in its folder.
+            true => self.note_born(&spot.path),
             false => Err(Halt::Idle),
         }
     }
@@ -295,21 +338,20 @@ impl Supervisor<'_> {
         }
     }
 
-    fn allowed(&self, path: &Path) -> Result<(), Halt> {
-        match self.protected.iter().any(|protected| path.starts_with(protected)) {
-            true => Err(Halt::Refused(path.to_owned())),
-            false => Ok(()),
-        }
+    fn born(&mut self, path: &Path) -> Result<(), Halt> {
+        self.guarding.made(path).map_err(Halt::refused)?;
+        self.note_born(path)
     }
 
-    fn born(&mut self, path: &Path) -> Result<(), Halt> {
-        self.allowed(path)?;
+    fn note_born(&mut self, path: &Path) -> Result<(), Halt> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         recorder.born(path).map_err(|stop| Halt::Stopped(path.to_owned(), stop))
     }
 
     fn touch(&mut self, spot: &Spot, seen: &Seen, loss: Loss) -> Result<(), Halt> {
-        self.allowed(&spot.path)?;
+        if seen.kind() != FileType::Socket {
+            self.guarding.changed(&spot.path, loss).map_err(Halt::refused)?;
+        }
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let before = recorder.touch(spot, seen, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
         if let Some(before @ Before::File { saved: Saved::Lost(_), .. }) = before {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::*;
-use crate::sandbox::{Before, Denied, Effect, Record, Saved};
+use crate::sandbox::{Before, Denied, Effect, Guard, Record, Saved};
 use crate::stdx::process::start::Join;
 
 struct Fixture {
@@ -15,6 +15,7 @@ struct Fixture {
     largest: u64,
     budget: u64,
     protected: Vec<PathBuf>,
+    guard: Guard,
 }
 
 /// What a command left.
@@ -28,7 +29,7 @@ impl Fixture {
     fn new() -> Fixture {
         let temp = tempfile::tempdir().unwrap();
         fs::create_dir(temp.path().join("tree")).unwrap();
-        Fixture { temp, largest: 1 << 20, budget: 4 << 20, protected: Vec::new() }
+        Fixture { temp, largest: 1 << 20, budget: 4 << 20, protected: Vec::new(), guard: Guard::default() }
     }
 
     fn root(&self) -> PathBuf {
@@ -49,7 +50,7 @@ impl Fixture {
         };
         let mut command = Command::new("bash");
         command.args(["--norc", "--noprofile", "-c", script]).current_dir(self.root());
-        let (output, effects) = supervised(command, &record, &self.protected).unwrap();
+        let (output, effects) = supervised(command, &record, (&self.protected, &self.guard)).unwrap();
         Ran { output, manifest: Manifest::read(&self.store()).unwrap(), effects }
     }
 
@@ -92,8 +93,12 @@ impl Watcher for Told {
 }
 
 /// Runs a command under the filter to its end, and answers its calls.
-fn supervised(mut command: Command, record: &Record, protected: &[PathBuf]) -> io::Result<(Output, Vec<Effect>)> {
-    let recording = Recording::new(Some(record), protected.to_vec())?;
+fn supervised(
+    mut command: Command,
+    record: &Record,
+    (protected, guard): (&[PathBuf], &Guard),
+) -> io::Result<(Output, Vec<Effect>)> {
+    let recording = Recording::new(Some(record), protected.to_vec(), guard.clone())?;
     let child = {
         // SAFETY: the recording outlives the start, and joining it allocates nothing.
         let joining: Joining<'static> = unsafe { std::mem::transmute(recording.joining()) };
@@ -239,6 +244,98 @@ fn protected_paths_stay_as_they_are() {
     assert_eq!(denied, want.iter().collect::<Vec<_>>());
     assert_eq!(String::from_utf8_lossy(&ran.output.stdout), "0\n");
     assert!(fixture.root().join("x/hooks").is_dir() && fixture.root().join("x/ok").is_file());
+}
+
+/// Each row: what is there, what a command tries, and what it is denied. Nothing that is guarded is another one afterwards.
+#[test]
+fn what_is_guarded_stays() {
+    let before = "mkdir -p .git/hooks .claude sub/.git/hooks node_modules/a/.claude .cargo src; echo own > .git/config; \
+        echo own > .claude/s; echo own > sub/.git/config; echo own > .npmrc; echo own > .cargo/config.toml; echo x > src/a; \
+        echo evil > src/hook; mkdir -p new/.claude; echo evil > node_modules/a/.claude/s";
+    for (script, denied) in [
+        ("echo x > .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("cp src/hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("mv src/hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("ln src/hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("ln -s ../../src/hook .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("ln .git/config src/c; echo x >> src/c", ".git/config"),
+        ("ln -s ../.git src/g; echo x >> src/g/config", ".git/config"),
+        ("rm .npmrc; mv .npmrc x; chmod 777 .npmrc; truncate -s 0 .npmrc", ".npmrc .npmrc .npmrc .npmrc"),
+        // The folder above goes away, and comes back with more in it.
+        ("mv .git x && echo x > x/hooks/pre-commit && mv x .git", ".git"),
+        ("mv .cargo x && echo x > x/config.toml && mv x .cargo", ".cargo/config.toml"),
+        ("mv sub OUT/x && echo x > OUT/x/.git/config && mv OUT/x sub", "sub/.git"),
+        ("mv .claude src/c", ".claude"),
+        ("rm -rf .git; mkdir -p .git/hooks && echo x > .git/hooks/a", ".git/config .git/hooks .git/hooks/a"),
+        ("mkdir src/.cocode; echo x > src/.cocode/config.toml", "src/.cocode"),
+        ("mkdir x; echo x > x/config.toml; mv x src/.cargo", "src/.cargo/config.toml"),
+        ("mkdir -p OUT/y/.claude; mv OUT/y src/y", "src/y/.claude"),
+        ("mv node_modules/a src/a2", "src/a2/.claude"),
+        // By way of what the kernel shows of the process itself.
+        ("exec 3< .git/config; echo x >> /proc/self/fd/3", ".git/config"),
+        ("exec 3< .git/config; echo x >> /dev/fd/3", ".git/config"),
+        ("exec 3< .git/config; echo x >> /proc/thread-self/fd/3", ".git/config"),
+        ("exec 3< .git; echo x >> /proc/self/fd/3/config", ".git/config"),
+        ("echo x >> /proc/self/cwd/.git/config", ".git/config"),
+        ("echo x >> /proc/self/root$PWD/.git/config", ".git/config"),
+        ("ln -s /proc/self/cwd src/w; echo x >> src/w/.git/config", ".git/config"),
+        ("cd src; echo x >> /proc/self/task/../cwd/../.git/config", ".git/config"),
+        ("mount --bind .git src; echo x >> src/config", ""),
+        (
+            "python3 -c 'import ctypes, os, struct; how = struct.pack(\"QQQ\", 2, 0, 16); f = ctypes.CDLL(None).syscall(437, \
+            os.open(\".\", os.O_RDONLY), b\"/.git/config\", how, 24); os.write(f, b\"evil\")'",
+            "",
+        ),
+        // All else works.
+        (
+            "echo x > .git/HEAD; echo x > .git/index; mkdir .git/refs; echo x > src/a; mv src src2; rm -r src2; touch .git",
+            "",
+        ),
+        ("mv sub sub2; mkdir node_modules/b; echo x > node_modules/b/.npmrc; mv node_modules/a node_modules/c", ""),
+        ("mkdir -p OUT/t; mv OUT/t src/t; mv src/t OUT/t2", ""),
+        ("echo x > /dev/null; echo x > /dev/stdout; exec 4> src/a; echo y > /dev/fd/4", ""),
+        ("git init -q src/own && git -C src/own config a.b c && echo x > src/own/.git/hooks/a && rm -r src/own", ""),
+        ("git init -q OUT/own && mv OUT/own src/own", ""),
+    ] {
+        let mut fixture = Fixture::new();
+        let (root, out) = (fixture.root(), fixture.temp.path().canonicalize().unwrap());
+        let made = Command::new("bash").args(["-c", before]).current_dir(&root).status().unwrap();
+        assert!(made.success());
+        fixture.guard = Guard { roots: vec![root.clone()], ..Guard::default() };
+        let ran = fixture.run(&format!("export HOME=/nowhere; {}", script.replace("OUT", &out.display().to_string())));
+        let told: Vec<String> = ran
+            .effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::Denied { what: Denied::Write(path) } => {
+                    Some(path.strip_prefix(&root).unwrap_or(path).display().to_string())
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told.join(" "), denied, "{script}: {:?}", ran.output);
+        let text = |file: &str| fs::read_to_string(root.join(file)).unwrap_or_default();
+        for file in [".git/config", ".npmrc", ".cargo/config.toml", ".claude/s"] {
+            assert_eq!(text(file), "own\n", "{script}: {file}");
+        }
+        assert!(!root.join(".git/hooks/pre-commit").exists(), "{script}");
+    }
+}
+
+/// In a folder that all share a command changes what it has made.
+#[test]
+fn what_others_left_in_a_shared_folder_stays() {
+    let mut fixture = Fixture::new();
+    let shared = fixture.root().join("shm");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("others"), "own").unwrap();
+    fixture.guard = Guard { shared: vec![shared.clone()], ..Guard::default() };
+    let ran = fixture
+        .run("cd shm; echo x > a; echo y >> a; mv a b; echo z >> b; echo x >> others; rm others; mv b c; cat c; rm c");
+    let denied = Effect::Denied { what: Denied::Write(shared.join("others")) };
+    assert_eq!(ran.effects, [denied.clone(), denied]);
+    assert_eq!(String::from_utf8_lossy(&ran.output.stdout), "x\ny\nz\n");
+    assert_eq!(fs::read_to_string(shared.join("others")).unwrap(), "own");
 }
 
 #[test]
