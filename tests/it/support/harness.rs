@@ -19,7 +19,7 @@ use cocode::stdx::clock::Clocks;
 use super::program::Program;
 
 /// Longest wait for an event; only a hang takes so long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A project, a home and a script, waiting for prompts.
 pub(crate) struct Harness {
