@@ -13,7 +13,7 @@ use rustix::process::Signal;
 use super::process;
 
 /// How long the program may take to end by itself. With all that has to be done after it, less than a second.
-const GRACE: Duration = Duration::from_millis(700);
+const GRACE: Duration = Duration::from_millis(600);
 
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

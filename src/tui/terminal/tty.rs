@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// What is drawn on where the terminal does not say how large it is.
 pub(super) const USUAL: Size = Size::new(80, 24);
 /// Most columns and rows that are drawn on: what claims to be larger is a mistake that would cost memory.
-const LARGEST: Size = Size::new(2_000, 1_000);
+const LARGEST: Size = Size::new(1_000, 400);
 
 /// Where the surface's bytes go.
 pub trait Output {
@@ -94,7 +94,7 @@ mod tests {
             ((132, 0), (132, 24)),
             ((1, 1), (1, 1)),
             ((300, 90), (300, 90)),
-            ((u16::MAX, u16::MAX), (2_000, 1_000)),
+            ((u16::MAX, u16::MAX), (1_000, 400)),
         ] {
             assert_eq!(drawable(claimed.0, claimed.1), Size::from(want), "{claimed:?}");
         }
