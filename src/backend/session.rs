@@ -24,6 +24,7 @@ mod meta;
 mod names;
 mod offsets;
 mod packed;
+mod parts;
 mod pictures;
 pub mod recall;
 pub mod recorded;

@@ -21,8 +21,9 @@ pub use clip::CLEARED;
 pub use view::{Count, Held, Shown};
 
 use super::entry::{Boundary, EntryKind, Ledger, Seq};
+use super::parts::Parts;
 use crate::message::tokens::{self, Load};
-use crate::message::{Attachment, Block, CallId, Effect, Kind, Message, Role, StopReason, Todo};
+use crate::message::{Attachment, Block, CallId, Effect, Kind, Message, Role, Todo};
 
 /// The projection of a log.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,13 +35,6 @@ pub struct Context {
     parts: Parts,
     /// The boundary that it begins with, and what that carries on of everything before it.
     begun: Option<(Seq, Arc<Ledger>)>,
-}
-
-/// What has arrived of a reply that has no `message` yet.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Parts {
-    text: String,
-    thinking: String,
 }
 
 impl Context {
@@ -86,7 +80,7 @@ impl Context {
             }
             messages.extend(item.digests.iter().cloned());
         }
-        messages.extend(self.parts.reply().filter(|reply| reply.agent_visible).map(Arc::new));
+        messages.extend(self.parts.clone().reply().filter(|reply| reply.agent_visible).map(Arc::new));
         messages
     }
 
@@ -149,15 +143,12 @@ impl Context {
         match kind {
             EntryKind::Message { message } => {
                 if message.role == Role::Assistant {
-                    self.parts = Parts::default();
+                    self.parts.clear();
                 }
                 self.message(seq, message);
             }
-            EntryKind::ReplyPart { text, thinking } => {
-                self.parts.text.push_str(text);
-                self.parts.thinking.push_str(thinking);
-            }
-            EntryKind::ReplyDiscarded { .. } => self.parts = Parts::default(),
+            EntryKind::ReplyPart { text, thinking } => self.parts.add(text, thinking),
+            EntryKind::ReplyDiscarded { .. } => self.parts.clear(),
             EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(seq),
             EntryKind::ToolResultsCleared { calls, persisted } => {
                 for (index, call) in calls.iter().enumerate() {
@@ -215,7 +206,6 @@ impl Context {
     /// Parts that never got their message become an interrupted reply.
     fn flush(&mut self, seq: Seq) {
         if let Some(reply) = self.parts.reply() {
-            self.parts = Parts::default();
             self.message(seq, &Arc::new(reply));
         }
     }
@@ -281,26 +271,6 @@ impl Context {
 /// What stands for an archived result of so many bytes.
 pub fn stub(bytes: usize) -> String {
     format!("[result archived: {bytes} bytes; a digest follows]")
-}
-
-impl Parts {
-    fn reply(&self) -> Option<Message> {
-        if self.text.is_empty() && self.thinking.is_empty() {
-            return None;
-        }
-        let mut blocks = Vec::new();
-        if !self.thinking.is_empty() {
-            blocks.push(Block::Thinking { text: self.thinking.clone(), wire: None });
-        }
-        if !self.text.is_empty() {
-            blocks.push(Block::text(self.text.clone()));
-        }
-        let mut reply = Message::reply(blocks);
-        reply.stop = Some(StopReason::Interrupted);
-        // Reasoning alone, without its signature, is nothing that could be sent.
-        reply.agent_visible = !self.text.is_empty();
-        Some(reply)
-    }
 }
 
 /// Whether `results` begins with exactly the answers to the calls of `reply`, in order, and holds no others.

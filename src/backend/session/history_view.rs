@@ -9,8 +9,9 @@ use super::error::Error;
 use super::line::{self, Tag};
 use super::load::Loaded;
 use super::log::{Line, Lines};
+use super::parts::Parts;
 use super::session::Session;
-use crate::message::{Block, Kind, Message, StopReason};
+use crate::message::Kind;
 use crate::protocol::{Earlier, HistoryItem, Part};
 use crate::stdx::regular;
 
@@ -157,8 +158,7 @@ fn items(path: &Path, lines: &[Line]) -> Result<Vec<HistoryItem>, Error> {
 #[derive(Default)]
 struct Screen {
     items: Vec<HistoryItem>,
-    text: String,
-    thinking: String,
+    parts: Parts,
     /// Where the parts began.
     at: Seq,
 }
@@ -168,18 +168,17 @@ impl Screen {
         match entry.kind {
             EntryKind::Message { message } => {
                 if message.kind == Kind::Reply {
-                    self.clear();
+                    self.parts.clear();
                 }
                 if message.user_visible {
                     self.items.push(HistoryItem::Message { seq: entry.seq, message });
                 }
             }
             EntryKind::ReplyPart { text, thinking } => {
-                if self.text.is_empty() && self.thinking.is_empty() {
+                if self.parts.is_empty() {
                     self.at = entry.seq;
                 }
-                self.text.push_str(&text);
-                self.thinking.push_str(&thinking);
+                self.parts.add(&text, &thinking);
             }
             EntryKind::ReplyDiscarded { reason } => {
                 self.flush();
@@ -256,23 +255,10 @@ impl Screen {
         self.items.push(HistoryItem::Note { text });
     }
 
-    fn clear(&mut self) {
-        self.text.clear();
-        self.thinking.clear();
-    }
-
     /// Shows parts that never got their message.
     fn flush(&mut self) {
-        let mut blocks = Vec::new();
-        if !self.thinking.is_empty() {
-            blocks.push(Block::Thinking { text: std::mem::take(&mut self.thinking), wire: None });
-        }
-        if !self.text.is_empty() {
-            blocks.push(Block::text(std::mem::take(&mut self.text)));
-        }
-        if !blocks.is_empty() {
-            let message = Message { stop: Some(StopReason::Interrupted), ..Message::reply(blocks) };
-            self.items.push(HistoryItem::Message { seq: self.at, message: Arc::new(message) });
+        if let Some(reply) = self.parts.reply() {
+            self.items.push(HistoryItem::Message { seq: self.at, message: Arc::new(reply) });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a boundary leaves of a context, without reading the log again.
 
+use super::Context;
 use super::items::Item;
-use super::{Context, Parts};
 use crate::message::StopReason;
 use crate::session::entry::{Boundary, EntryKind, Seq};
 
@@ -19,7 +19,7 @@ impl Context {
         let told = (first..items.len()).all(stays)
             && staying.iter().all(known)
             && leaving.iter().all(|item| item.kept.is_none() && item.digests.is_empty())
-            && self.parts == Parts::default()
+            && self.parts.is_empty()
             && !self.reads.any_memory_leaves();
         told.then_some(())?;
         let mut behind = Context::new(self.cwd.clone());
