@@ -20,7 +20,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::review::{Hunk, Judged, Reviewed, Scope, Span, Verdict};
+pub use self::review::{Author, ChangedBy, Hunk, Judged, Reviewed, Scope, Span, Verdict, authors, restored_line};
 pub use self::rows::{
     Access, AgentLog, Changes, Earlier, FoundList, FoundRow, MemoryRow, ModelList, ModelRow, Part, PromptRow,
     ProviderRow, Queued, RuleRow, SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
@@ -432,6 +432,9 @@ pub enum Item {
         merged: Vec<PathBuf>,
         /// Files that were left as they are; a line each that begins with the path.
         refused: Vec<String>,
+        /// Of the restored files those that commands had changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by: Vec<ChangedBy>,
         unseen: Vec<String>,
     },
     /// The conversation went back to before the message at `to`; `prompt` is what the user had typed there.

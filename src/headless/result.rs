@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Exit, Output, Run, lines};
 use crate::engine::Handle;
 use crate::message::{Display, Kind, Outcome};
-use crate::protocol::{Event, Item, Turn};
+use crate::protocol::{Event, Item, Turn, restored_line};
 use crate::session::entry::not_undone;
 
 impl Run<'_> {
@@ -86,10 +86,9 @@ impl Run<'_> {
                     self.line(&line)?;
                 }
             }
-            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
+            Item::FilesRestored { how, turn, restored, merged, refused, by, unseen } => {
                 let refused_any = !refused.is_empty();
-                let mut lines: Vec<String> =
-                    restored.iter().map(|path| format!("restored {}", path.display())).collect();
+                let mut lines: Vec<String> = restored.iter().map(|path| restored_line(path, &by)).collect();
                 let of = turn.map(|turn| format!(" from turn “{turn}”")).unwrap_or_default();
                 match lines.is_empty() {
                     true => lines.push(format!("{}{of}", how.nothing())),

@@ -217,8 +217,8 @@ impl App {
                 self.spinner.shell_done();
                 self.transcript.shell_done(command, (output, code), now);
             }
-            Item::FilesRestored { how, turn, restored, merged, refused, unseen } => {
-                self.transcript.restored(how, turn, &restored, &merged, &refused, &unseen);
+            Item::FilesRestored { how, turn, restored, merged, refused, by, unseen } => {
+                self.transcript.restored(how, turn, (&restored, &by), &merged, &refused, &unseen);
             }
             Item::Rewound { to, prompt } => {
                 self.prompts.retain(|(seq, _)| *seq < to);

@@ -13,7 +13,7 @@ use super::paint;
 use super::render::{Row, diff};
 use super::theme::Theme;
 use crate::message::FileDiff;
-use crate::protocol::{Changes, Hunk, Judged, Op, Reviewed, Verdict};
+use crate::protocol::{Changes, Hunk, Judged, Op, Reviewed, Verdict, authors};
 
 /// What was decided about a hunk.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -144,6 +144,7 @@ impl Review {
             if let Some(why) = &file.held {
                 rows.push(Row::from(Line::default()));
                 rows.push(Row::from(Line::styled(paint::cut(&file.name, width), theme.accent)));
+                changed_by(&mut rows, file, width, theme);
                 rows.extend(paint::folded(why, width, theme.warning).into_iter().map(Row::from));
             }
             for (nth, hunk) in file.hunks.iter().enumerate() {
@@ -182,6 +183,9 @@ impl Review {
             Span::styled(count, theme.dim),
             Span::styled(state, style),
         ])));
+        if nth == 0 {
+            changed_by(rows, file, width, theme);
+        }
         if !decision.comment.is_empty() {
             let words = format!("  “{}”", decision.comment);
             rows.extend(paint::folded(&words, width, theme.text).into_iter().map(Row::from));
@@ -227,4 +231,12 @@ fn decided(decision: &Decision) -> bool {
 
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// The commands that changed a file.
+fn changed_by(rows: &mut Vec<Row>, file: &Reviewed, width: usize, theme: &Theme) {
+    if !file.by.is_empty() {
+        let words = format!("  changed by {}", authors(&file.by));
+        rows.push(Row::from(Line::styled(paint::cut(&words, width), theme.dim)));
+    }
 }

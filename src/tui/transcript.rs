@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::message::{CallId, Kind, Message};
-use crate::protocol::{self, AgentLog, ModelInfo, SessionInfo, TurnEnd};
+use crate::protocol::{self, AgentLog, ChangedBy, ModelInfo, SessionInfo, TurnEnd};
 use crate::session::entry::{Restore, Seq, not_undone, some_of};
 use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
@@ -206,7 +206,7 @@ impl Transcript {
         &mut self,
         how: Restore,
         turn: Option<String>,
-        restored: &[PathBuf],
+        (restored, by): (&[PathBuf], &[ChangedBy]),
         merged: &[PathBuf],
         refused: &[String],
         unseen: &[String],
@@ -228,6 +228,19 @@ impl Transcript {
                 format!("{nothing}{of}: {}", why.as_deref().unwrap_or("the files already match"))
             }
         }];
+        // One line for the files that the same commands changed.
+        let mut told: Vec<(String, Vec<String>)> = Vec::new();
+        for file in by {
+            let (name, by) = (short(&file.path), file.told());
+            match told.iter_mut().find(|(known, _)| *known == by) {
+                Some((_, names)) => names.push(name),
+                None => told.push((by, vec![name])),
+            }
+        }
+        lines.extend(told.into_iter().map(|(by, names)| match names.len() == restored.len() {
+            true => format!("changed by {by}"),
+            false => format!("changed by {by}: {}", names.join(", ")),
+        }));
         lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", short(path))));
         lines.extend(refused.map(|refused| format!("left alone: {refused}")));
         lines.extend(unseen.iter().map(|command| not_undone(command)));

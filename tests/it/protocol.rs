@@ -141,6 +141,10 @@ fn items() -> Vec<Item> {
             restored: paths(),
             merged: vec![],
             refused: vec![],
+            by: vec![ChangedBy {
+                path: "/p/a".into(),
+                by: vec![Author { command: "rm a".into(), agent: Some("Explore".into()) }],
+            }],
             unseen: vec![],
         },
         Item::Rewound { to: 1, prompt: "go".into() },

@@ -71,7 +71,7 @@ fn scope(Changed { turn, prompt, files }: Changed, project: &Path) -> Scope {
     Scope { turn, prompt: visible(&prompt), files: files.into_iter().map(|sides| reviewed(sides, project)).collect() }
 }
 
-fn reviewed(Sides { path, both }: Sides, project: &Path) -> Reviewed {
+fn reviewed(Sides { path, both, by }: Sides, project: &Path) -> Reviewed {
     let name = visible(&path.strip_prefix(project).unwrap_or(&path).display().to_string());
     let large = |bytes: &Option<Vec<u8>>| bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > LARGEST);
     let both = match both {
@@ -79,14 +79,14 @@ fn reviewed(Sides { path, both }: Sides, project: &Path) -> Reviewed {
         both => both,
     };
     match both {
-        Err(why) => Reviewed { path, name, without: None, now: None, hunks: Vec::new(), held: Some(visible(&why)) },
+        Err(why) => Reviewed { path, name, without: None, now: None, hunks: Vec::new(), held: Some(visible(&why)), by },
         Ok((without, now)) => {
             let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
             let spans = review::spans(without.as_deref(), now.as_deref());
             let binary = [&without, &now].into_iter().flatten().any(|bytes| bytes.contains(&0));
             let sides = (!binary).then(|| (lines(without.as_deref()), lines(now.as_deref())));
             let hunks = spans.into_iter().map(|span| hunk(span, sides.as_ref())).collect();
-            Reviewed { path, name, without: hash(&without), now: hash(&now), hunks, held: None }
+            Reviewed { path, name, without: hash(&without), now: hash(&now), hunks, held: None, by }
         }
     }
 }

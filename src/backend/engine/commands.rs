@@ -403,8 +403,9 @@ impl Engine {
     }
 
     async fn told_restored(&self, restored: Restored) {
-        let Restored { how, turn, restored, merged, refused, unseen } = restored;
-        self.mailbox.emit(Event::Item(Item::FilesRestored { how, turn, restored, merged, refused, unseen })).await;
+        let Restored { how, turn, restored, merged, refused, by, unseen } = restored;
+        let item = Item::FilesRestored { how, turn, restored, merged, refused, by, unseen };
+        self.mailbox.emit(Event::Item(item)).await;
     }
 
     /// Reverts what the user rejected, and leaves the model a note of it.

@@ -1,6 +1,7 @@
 //! What `/diff` reviews, hunk by hunk, and what the user decides about it.
 
-use std::path::PathBuf;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,53 @@ pub struct Reviewed {
     pub hunks: Vec<Hunk>,
     /// Why it has no hunks.
     pub held: Option<String>,
+    /// The commands that changed it, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<Author>,
+}
+
+/// A command that changed files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// How its first line begins.
+    pub command: String,
+    /// The sub-agent that ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.command)?;
+        self.agent.iter().try_for_each(|agent| write!(f, " ({agent})"))
+    }
+}
+
+/// A file, and the commands that changed it, in the order in which they ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedBy {
+    pub path: PathBuf,
+    pub by: Vec<Author>,
+}
+
+impl ChangedBy {
+    /// The commands in one line, for people.
+    pub fn told(&self) -> String {
+        authors(&self.by)
+    }
+}
+
+/// That a file was restored, and what had changed it.
+pub fn restored_line(path: &Path, by: &[ChangedBy]) -> String {
+    match by.iter().find(|by| by.path == path) {
+        Some(by) => format!("restored {} (changed by {})", path.display(), by.told()),
+        None => format!("restored {}", path.display()),
+    }
+}
+
+/// Commands in one line, for people.
+pub fn authors(by: &[Author]) -> String {
+    by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

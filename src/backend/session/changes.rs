@@ -2,7 +2,7 @@
 
 mod unit;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -347,10 +347,17 @@ impl Changes {
     }
 
     /// Undoes the last undo or rewind, if there is one.
-    pub(super) fn redo(&self) -> Option<Plan> {
+    pub(super) fn redo(&self, read: Read<'_>) -> Option<Plan> {
         let undone = self.undone.last()?;
         let to = undone.units.last().map_or(0, |unit| unit.start + 1);
-        let steps = undone.files.iter().map(|file| self.step(file.clone(), true)).collect();
+        let by: HashMap<PathBuf, Vec<Seq>> =
+            steps_back(&undone.units, read).into_iter().map(|step| (step.path.clone(), step.commands())).collect();
+        let step = |file: &Replaced| {
+            let mut step = self.step(file.clone(), true);
+            step.chain[0].commands = by.get(&file.path).cloned().unwrap_or_default();
+            step
+        };
+        let steps = undone.files.iter().map(step).collect();
         Some(Plan { to, steps, commands: Vec::new() })
     }
 

@@ -101,6 +101,11 @@ impl Files {
         self.changes.undo(&|ran| reader.read(ran)).map(|plan| self.with_lost(plan))
     }
 
+    pub(super) fn redo(&self) -> Option<Plan> {
+        let reader = Reader::new(&self.store);
+        self.changes.redo(&|ran| reader.read(ran))
+    }
+
     /// Names commands whose records are gone, too.
     fn with_lost(&self, mut plan: Plan) -> Plan {
         let recorded = self.changes.recorded_since(plan.to);

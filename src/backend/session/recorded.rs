@@ -341,7 +341,8 @@ impl Reader<'_> {
             }
             let mut left = self.again(&after);
             left.push(after);
-            Change { record: Some(ran.record.clone()), during: Some(during), ..Change::new(path, before, left, false) }
+            let (record, commands) = (Some(ran.record.clone()), vec![ran.seq]);
+            Change { record, commands, during: Some(during), ..Change::new(path, before, left, false) }
         };
         let rows = rows(&folder).unwrap_or_default();
         rows.into_iter().filter(|row| ran.counts(&row.path)).map(change).collect()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::entry::Seq;
 use super::merge::{hunks, lines};
-use crate::protocol::Span;
+use crate::protocol::{Author, Span};
 
 /// Changes that are reviewed together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub type Content = Option<Vec<u8>>;
 pub struct Sides {
     pub path: PathBuf,
     pub both: Result<(Content, Content), String>,
+    /// The commands that changed it.
+    pub by: Vec<Author>,
 }
 
 /// The places where two contents differ. A file that comes or goes, or is not text, differs as a whole.

@@ -13,7 +13,7 @@ use super::review::{Changed, Content, Sides, take_back};
 use super::session::Session;
 use super::without::{Held, Source, Without};
 use crate::message::BlobId;
-use crate::protocol::{RewindWhat, Span, Verdict};
+use crate::protocol::{Author, ChangedBy, RewindWhat, Span, Verdict, restored_line};
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::replace;
 
@@ -29,7 +29,7 @@ const FORCED: usize = 16;
 /// Most files of a turn that are reviewed one by one.
 const REVIEWED: usize = 300;
 
-/// Most characters of a prompt that names its turn.
+/// Most characters of a prompt that names its turn, or of a command.
 const NAMED: usize = 50;
 
 /// What became of the files.
@@ -44,6 +44,8 @@ pub struct Restored {
     pub merged: Vec<PathBuf>,
     /// Files that were left alone; a line each, the path and what became of it.
     pub refused: Vec<String>,
+    /// Of the restored files those that commands had changed.
+    pub by: Vec<ChangedBy>,
     /// Commands that ran in the turns in question, whose changes cannot be seen.
     pub unseen: Vec<String>,
 }
@@ -51,7 +53,7 @@ pub struct Restored {
 impl Restored {
     fn nothing(how: Restore) -> Restored {
         let (restored, merged) = (Vec::new(), Vec::new());
-        Restored { how, turn: None, restored, merged, refused: Vec::new(), unseen: Vec::new() }
+        Restored { how, turn: None, restored, merged, refused: Vec::new(), by: Vec::new(), unseen: Vec::new() }
     }
 }
 
@@ -69,7 +71,7 @@ pub struct Rewound {
 impl Restored {
     /// What was done: a line for each file, and for each command that no undo reaches.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.restored.iter().map(|path| format!("restored {}", path.display())).collect();
+        let mut lines: Vec<String> = self.restored.iter().map(|path| restored_line(path, &self.by)).collect();
         if lines.is_empty() {
             lines.push(self.how.nothing().to_owned());
         }
@@ -183,7 +185,7 @@ impl Session {
     /// `Nothing` if nothing was undone, or a new change came after; otherwise what the log says.
     pub fn redo(&mut self) -> Result<Restored, Error> {
         let files = self.files();
-        let plan = files.changes.unfinished(true, |file| files.in_effect(file)).or_else(|| files.changes.redo());
+        let plan = files.changes.unfinished(true, |file| files.in_effect(file)).or_else(|| files.redo());
         self.carry_out(Restore::Redo, plan.ok_or(Error::Nothing("redo"))?)
     }
 
@@ -235,11 +237,11 @@ impl Session {
             let steps = files.back(turn);
             let more = steps.len().saturating_sub(REVIEWED);
             let all = paths(&steps);
-            let mut sides: Vec<Sides> =
-                steps.iter().take(REVIEWED).filter_map(|step| sides_of(files, step, &all)).collect();
+            let of = |step| Some(Sides { by: self.authors(&Step::commands(step)), ..sides_of(files, step, &all)? });
+            let mut sides: Vec<Sides> = steps.iter().take(REVIEWED).filter_map(of).collect();
             if more > 0 {
                 let both = Err("cannot be reviewed: there are too many; /undo restores them".to_owned());
-                sides.push(Sides { path: format!("{more} more files").into(), both });
+                sides.push(Sides { path: format!("{more} more files").into(), both, by: Vec::new() });
             }
             Changed { turn, prompt, files: sides }
         };
@@ -308,6 +310,8 @@ impl Session {
         let forced = if plan.steps.len() > FORCED { Forced::Later } else { Forced::Each };
         let all = paths(&plan.steps);
         for step in &plan.steps {
+            let by = self.authors(&step.commands());
+            done.by.extend((!by.is_empty()).then(|| ChangedBy { path: step.path.clone(), by }));
             match self.files().prepare(step, &all, forced) {
                 Ok(one) => ready.extend(one),
                 Err(reason) => {
@@ -318,6 +322,7 @@ impl Session {
         }
         done.unseen = self.command_lines(&plan.commands);
         if ready.is_empty() && !refused.is_empty() {
+            done.by.clear();
             return Ok(done);
         }
         if forced == Forced::Later {
@@ -326,6 +331,7 @@ impl Session {
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
         self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
         let failed = self.replace(how, ready, &mut done)?;
+        done.by.retain(|by| done.restored.contains(&by.path));
         // The next redo tries those of a redo again without that, and so does what continues after a kill.
         if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
             self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
@@ -368,11 +374,16 @@ impl Session {
     fn first_line(&self, prompt: Seq) -> Option<String> {
         let Some(EntryKind::Message { message }) = self.entry(prompt).map(|entry| entry.kind) else { return None };
         let text = message.text();
-        let line = text.trim().lines().next().filter(|line| !line.is_empty())?;
-        Some(match line.char_indices().nth(NAMED) {
-            Some((end, _)) => format!("{}…", line[..end].trim_end()),
-            None => line.to_owned(),
-        })
+        Some(first_of(&text)).filter(|line| !line.is_empty())
+    }
+
+    /// Who ran commands, by their entries.
+    fn authors(&self, entries: &[Seq]) -> Vec<Author> {
+        let author = |seq: &Seq| match self.entry(*seq)?.kind {
+            EntryKind::CommandRan { command, agent, .. } => Some(Author { command: first_of(&command), agent }),
+            _ => None,
+        };
+        entries.iter().filter_map(author).collect()
     }
 
     /// What commands were, by their entries. One that left with a lost log is still one that ran.
@@ -388,6 +399,15 @@ impl Session {
             }
         }
         lines
+    }
+}
+
+/// How a text begins.
+fn first_of(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(NAMED) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.to_owned(),
     }
 }
 
@@ -410,7 +430,7 @@ fn sides_of(files: &Files, step: &Step, all: &HashSet<&Path>) -> Option<Sides> {
         Ok(without) => contents(files, &without),
         Err(why) => Err(why),
     };
-    Some(Sides { path: step.path.clone(), both })
+    Some(Sides { path: step.path.clone(), both, by: Vec::new() })
 }
 
 /// What a path would hold without the changes, and what it holds. Of a link it is the target.
@@ -509,7 +529,7 @@ mod tests {
             let home = self.temp.path().join("home");
             let read = Session::open_read_only(&home, self.session.id(), SystemTime::now).unwrap();
             assert_eq!(read.files().undo(), self.session.files().undo());
-            assert_eq!(read.files().changes.redo(), self.session.files().changes.redo());
+            assert_eq!(read.files().redo(), self.session.files().redo());
         }
 
         /// Files a, b, c: their text, or `-` for none.
@@ -570,7 +590,7 @@ mod tests {
         // A new change ends what could be redone.
         it.session.undo().unwrap();
         it.turn();
-        assert!(it.session.files().changes.redo().is_some());
+        assert!(it.session.files().redo().is_some());
         it.change("b", Some("b9"));
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         let done = it.session.undo().unwrap();

@@ -16,6 +16,13 @@ fn changes() -> Changes {
         now: Some(BlobId("n".into())),
         hunks,
         held: held.map(str::to_owned),
+        by: match name {
+            "c.txt" => vec![
+                Author { command: "sed -i s/old/new/ c.txt".into(), agent: None },
+                Author { command: "make c.txt".into(), agent: Some("Explore".into()) },
+            ],
+            _ => Vec::new(),
+        },
     };
     let one = hunk(1, "@@ -1,2 +1,2 @@\n fn main() {\n-    hello();\n+    morning();\n");
     let other = hunk(8, "@@ -9,1 +9,1 @@\n-old\n+new\n");

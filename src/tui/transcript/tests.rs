@@ -13,7 +13,7 @@ use super::*;
 use crate::commands::Registry;
 use crate::message::{Block, Display, FileDiff, Outcome, ToolCall, ToolResult, Usage};
 use crate::permission::Mode;
-use crate::protocol::{self, Delta, Event, HistoryItem, Item, Listed, ModelInfo, Part, Turn};
+use crate::protocol::{self, Author, ChangedBy, Delta, Event, HistoryItem, Item, Listed, ModelInfo, Part, Turn};
 use crate::tui::app::{App, Options};
 use crate::tui::cell::Detail;
 use crate::tui::keymap::Keymap;
@@ -311,6 +311,10 @@ fn shell_lines_rewinds_and_restores() {
             restored: vec!["/code/a".into()],
             merged: vec!["/code/a".into()],
             refused: vec!["/code/b was deleted since".into()],
+            by: vec![ChangedBy {
+                path: "/code/a".into(),
+                by: vec![Author { command: "rm a".into(), agent: Some("Explore".into()) }],
+            }],
             unseen: vec!["make".into()],
         }),
         item(Item::FilesRestored {
@@ -319,6 +323,7 @@ fn shell_lines_rewinds_and_restores() {
             restored: vec![],
             merged: vec![],
             refused: vec!["/code/b was deleted since".into(), "/code/c was changed since".into()],
+            by: vec![],
             unseen: vec![],
         }),
         Event::Error { text: "no key".into(), restore: None },

@@ -25,6 +25,9 @@ pub(in crate::session) struct Change {
     /// The record of the command that made it.
     #[serde(skip)]
     pub(in crate::session) record: Option<String>,
+    /// The entries of the commands that made it, or, of an undo, of those that it undid.
+    #[serde(skip)]
+    pub(in crate::session) commands: Vec<Seq>,
     /// When that was about to touch the path for the first time, and when it had ended, in nanoseconds since 1970.
     #[serde(skip)]
     pub(in crate::session) during: Option<(u64, u64)>,
@@ -32,7 +35,7 @@ pub(in crate::session) struct Change {
 
 impl Change {
     pub(in crate::session) fn new(path: PathBuf, before: Version, left: Vec<Version>, open: bool) -> Change {
-        Change { path, before, left, open, touched: None, record: None, during: None }
+        Change { path, before, left, open, touched: None, record: None, commands: Vec::new(), during: None }
     }
 
     pub(in crate::session) fn after(&self) -> &Version {
@@ -140,6 +143,16 @@ impl Unit {
 pub(in crate::session) struct Step {
     pub(in crate::session) path: PathBuf,
     pub(in crate::session) chain: Vec<Change>,
+}
+
+impl Step {
+    /// The entries of the commands that made its changes, in the order in which they ran.
+    pub(in crate::session) fn commands(&self) -> Vec<Seq> {
+        let mut commands: Vec<Seq> = self.chain.iter().flat_map(|change| &change.commands).copied().collect();
+        commands.sort_unstable();
+        commands.dedup();
+        commands
+    }
 }
 
 pub(super) fn steps_back(units: &[Unit], read: Read<'_>) -> Vec<Step> {
