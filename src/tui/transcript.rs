@@ -239,7 +239,7 @@ impl Transcript {
         }
         lines.extend(told.into_iter().map(|(by, names)| match names.len() == restored.len() {
             true => format!("changed by {by}"),
-            false => format!("changed by {by}: {}", names.join(", ")),
+            false => format!("changed by {by}: {}", some_of(names)),
         }));
         lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", short(path))));
         lines.extend(refused.map(|refused| format!("left alone: {refused}")));

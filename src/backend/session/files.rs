@@ -1,6 +1,6 @@
 //! What undo knows of the files that a session changed: the changes, and contents as blobs next to the log.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use super::changes::{Change, Changes, Plan, Step, Temporary};
 use super::entry::{Content, EntryKind, Replaced, Seq, Version};
 use super::error::Error;
+use super::names::Names;
 use super::recorded::{self, Reader};
 use super::store::Store;
 use super::without::{Held, Source, Without, failed};
 use crate::message::{BlobId, CallId};
-use crate::sandbox::record::Stamp;
+use crate::sandbox::record::{Number, Stamp};
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::replace::Replacement;
 use crate::stdx::{links, regular};
@@ -98,7 +99,7 @@ impl Files {
 
     pub(super) fn undo(&self) -> Option<Plan> {
         let reader = Reader::new(&self.store);
-        self.changes.undo(&|ran| reader.read(ran)).map(|plan| self.with_lost(plan))
+        self.changes.undo(&|ran| reader.read(ran)).map(|plan| self.whole(plan))
     }
 
     pub(super) fn redo(&self) -> Option<Plan> {
@@ -107,7 +108,8 @@ impl Files {
     }
 
     /// Names commands whose records are gone, too.
-    fn with_lost(&self, mut plan: Plan) -> Plan {
+    fn whole(&self, mut plan: Plan) -> Plan {
+        self.by_file(&mut plan.steps);
         let recorded = self.changes.recorded_since(plan.to);
         let lost = recorded.filter(|ran| !recorded::folder(&self.store, &ran.record).exists()).map(|ran| ran.seq);
         plan.commands.extend(lost);
@@ -118,12 +120,75 @@ impl Files {
 
     pub(super) fn rewind(&self, to: Seq) -> Plan {
         let reader = Reader::new(&self.store);
-        self.with_lost(self.changes.rewind(to, &|ran| reader.read(ran)))
+        self.whole(self.changes.rewind(to, &|ran| reader.read(ran)))
     }
 
     pub(super) fn back(&self, turn: Option<Seq>) -> Vec<Step> {
         let reader = Reader::new(&self.store);
-        self.changes.back(turn, &|ran| reader.read(ran))
+        let mut steps = self.changes.back(turn, &|ran| reader.read(ran));
+        self.by_file(&mut steps);
+        steps
+    }
+
+    /// A file is one, however many names it has. What it was before the first change under any of them is what it was under
+    /// all of them, though commands that came later found it changed already; and what a command left under one name may be
+    /// what a later one made of it under another. The steps are in the order of the first changes.
+    fn by_file(&self, steps: &mut [Step]) {
+        let of_a_file = |version: &Version| match version {
+            Version::File { stamp: Some(stamp), .. } => Some(*stamp),
+            _ => None,
+        };
+        let mut names = None;
+        let mut file = |version: &Version| {
+            let stamp = of_a_file(version)?;
+            Some(names.get_or_insert_with(|| Names::read(&self.store)).first(&stamp))
+        };
+        // Every version of a file that commands found or left, with the time.
+        let mut known: HashMap<Number, (HashSet<usize>, Vec<(u64, Version)>)> = HashMap::new();
+        for (at, step) in steps.iter().enumerate() {
+            for change in &step.chain {
+                let (began, ended) = change.during.unwrap_or_default();
+                for (time, version) in [(began, &change.before), (ended, change.after())] {
+                    if let Some(file) = file(version) {
+                        let (paths, versions) = known.entry(file).or_default();
+                        paths.insert(at);
+                        versions.push((time, version.clone()));
+                    }
+                }
+            }
+        }
+        known.retain(|_, (paths, _)| paths.len() > 1);
+        if known.is_empty() {
+            return;
+        }
+        known.values_mut().for_each(|(_, versions)| versions.sort_by_key(|(time, _)| *time));
+        let (mut contents, mut modes) = (HashMap::new(), HashMap::new());
+        for step in steps {
+            for change in &mut step.chain {
+                let (_, ended) = change.during.unwrap_or_default();
+                let later = file(change.after()).and_then(|file| known.get(&file)).map(|(_, versions)| versions);
+                let later = later.into_iter().flatten().filter(|(time, _)| *time > ended);
+                for (_, version) in later {
+                    let mut version = version.clone();
+                    // Of one whose bits alone were changed, the content is what it was.
+                    if let (Version::File { content: new, stamp: of, .. }, Version::File { content, stamp, .. }) =
+                        (&mut version, change.after())
+                        && [&*new, content].contains(&&Content::Untouched)
+                    {
+                        (*new, *of) = (content.clone(), *stamp);
+                    }
+                    change.left.push(version);
+                }
+            }
+            let Some(first) = step.chain.last_mut().map(|first| &mut first.before) else { continue };
+            let Some(file) = file(first).filter(|file| known.contains_key(file)) else { continue };
+            if let Version::File { content, mode, stamp } = first {
+                *mode = *modes.entry(file).or_insert(*mode);
+                if *content != Content::Untouched {
+                    (*content, *stamp) = contents.entry(file).or_insert_with(|| (content.clone(), *stamp)).clone();
+                }
+            }
+        }
     }
 
     /// The entry that a change of a file needs before it, if any; the content that it names is saved.

@@ -102,7 +102,8 @@ impl Names {
         }
     }
 
-    fn first(&self, stamp: &Stamp) -> Number {
+    /// The file, whatever numbers undo has given it: the first of them.
+    pub(super) fn first(&self, stamp: &Stamp) -> Number {
         self.first_of(stamp.number())
     }
 

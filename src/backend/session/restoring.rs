@@ -61,7 +61,13 @@ impl Files {
                     Ok(Put::Stays) => {
                         Err(io::Error::other("a folder with files of somebody else is in its place").into())
                     }
-                    _ if stays[*at] => self.make(&ready[*at], file, !parted[*at]).map(|()| Put::Done),
+                    _ if stays[*at] => self.make(&ready[*at], file, !parted[*at]).map(|()| {
+                        // One with a single name was made again.
+                        if let Version::File { stamp: Some(stamp), .. } = &file.to {
+                            names.made(&file.path, stamp);
+                        }
+                        Put::Done
+                    }),
                     _ => self.make_named(&ready[*at], (&mut names, &pending), !parted[*at]).map(|()| Put::Done),
                 };
             }

@@ -72,12 +72,12 @@ fn hunks_are_reverted_with_a_comment() {
     was changed since at line 2
 
       c.txt  1/1  [✓ keep]
+      changed by `sed -i s/old/new/ c.txt`, `make c.txt` (Explore)
     9 - old
     9 + new
 
     Not committed
     nothing
-
 
 
     Space keep/revert · q close · c comment · ←→ by turn · f whole file
@@ -126,7 +126,6 @@ fn nothing_decided_sends_nothing_and_the_hunk_stays_in_view() {
     assert_eq!(run.sent(), "");
     run.keys("jj");
     assert_snapshot!(screen(&run), @r"
-
       src/main.rs  2/2  [✓ keep]
     9 - old
     9 + new
@@ -135,6 +134,7 @@ fn nothing_decided_sends_nothing_and_the_hunk_stays_in_view() {
     was changed since at line 2
 
     › c.txt  1/1  [✓ keep]
+      changed by `sed -i s/old/new/ c.txt`,…
     9 - old
     9 + new
     Space keep/revert · q close · c comment

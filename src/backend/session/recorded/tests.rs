@@ -32,7 +32,7 @@ impl Watcher for Unheard {
     }
 }
 
-/// Kinds, modes, contents and targets of everything below a folder.
+/// Kinds, modes, contents and targets of everything below a folder, and which files have several names.
 type Tree = BTreeMap<PathBuf, String>;
 
 struct Fixture {
@@ -148,8 +148,12 @@ impl Fixture {
     }
 
     fn tree(&self) -> Tree {
-        let mut tree = Tree::new();
-        walk(&self.root(), &self.root(), &mut tree);
+        let (mut tree, mut files) = (Tree::new(), HashMap::new());
+        walk(&self.root(), &self.root(), &mut (&mut tree, &mut files));
+        for names in files.into_values().filter(|names: &Vec<PathBuf>| names.len() > 1) {
+            let first = names.iter().min().unwrap().display().to_string();
+            names.iter().for_each(|name| tree.get_mut(name).unwrap().push_str(&format!(" = {first}")));
+        }
         tree
     }
 
@@ -166,14 +170,14 @@ impl Fixture {
     }
 }
 
-fn walk(root: &Path, folder: &Path, tree: &mut Tree) {
+fn walk(root: &Path, folder: &Path, (tree, files): &mut (&mut Tree, &mut HashMap<u64, Vec<PathBuf>>)) {
     let meta = fs::symlink_metadata(folder).unwrap();
     let name = folder.strip_prefix(root).unwrap().to_owned();
     let mode = meta.permissions().mode() & 0o7777;
     let told = match meta.file_type() {
         kind if kind.is_dir() => {
             for entry in fs::read_dir(folder).unwrap() {
-                walk(root, &entry.unwrap().path(), tree);
+                walk(root, &entry.unwrap().path(), &mut (&mut **tree, &mut **files));
             }
             format!("folder {mode:o}")
         }
@@ -184,6 +188,9 @@ fn walk(root: &Path, folder: &Path, tree: &mut Tree) {
         },
         _ => format!("{mode:o} {}", meta.size()),
     };
+    if meta.is_file() && meta.nlink() > 1 {
+        files.entry(meta.ino()).or_default().push(name.clone());
+    }
     tree.insert(name, told);
 }
 
@@ -317,6 +324,31 @@ fn turns_are_undone_and_redone_one_by_one() {
                 assert_eq!(it.session.redo().unwrap().refused, [""; 0], "{round} redo of {}", scripts[at]);
                 same(&it.tree(), &trees[at + 1], &format!("{round} redo of {} after {before}", scripts[at]));
             }
+        }
+    }
+}
+
+/// Several commands of one turn change one file under several of its names.
+#[test]
+fn commands_of_one_turn_are_undone_together() {
+    let linked = "echo 1 > a; ln a b; ln a c";
+    for (before, scripts) in [
+        (linked, ["echo 2 > a", "echo 3 > b", "echo 4 >> c"]),
+        (linked, ["chmod 600 b", "echo 3 > a", "chmod 755 c"]),
+        (linked, ["echo 2 > b", "mv a d", "echo 3 > c; rm b"]),
+        (linked, ["rm a", "echo 2 > b; rm b", "echo 3 > c; rm c"]),
+        ("mkdir d; echo 1 > d/a; ln d/a b", ["mv d e", "echo 2 > b", "echo 3 >> e/a; rm b"]),
+    ] {
+        let mut it = Fixture::new(before);
+        let old = it.tree();
+        it.turn();
+        scripts.iter().for_each(|script| drop(it.run(script)));
+        let new = it.tree();
+        for round in 0..2 {
+            assert_eq!(it.undo().refused, [""; 0], "{round} undo of {scripts:?}");
+            same(&it.tree(), &old, &format!("{round} undo of {scripts:?}"));
+            assert_eq!(it.session.redo().unwrap().refused, [""; 0], "{round} redo of {scripts:?}");
+            same(&it.tree(), &new, &format!("{round} redo of {scripts:?}"));
         }
     }
 }
