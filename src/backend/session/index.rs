@@ -310,11 +310,13 @@ mod tests {
         assert!(!home.join(third).exists());
         let shell =
             |command: &str| EntryKind::ShellRan { command: command.into(), output: String::new(), code: Some(0) };
-        let mut lines = Session::create(home, Path::new("/c"), "1", SystemTime::now);
-        for line in ["ls  -l", "pwd"] {
-            lines.append(shell(line)).unwrap();
-        }
-        let lines = lines.id().to_owned();
+        let lines = {
+            let mut session = Session::create(home, Path::new("/c"), "1", SystemTime::now);
+            for line in ["ls  -l", "pwd"] {
+                session.append(shell(line)).unwrap();
+            }
+            session.id().to_owned()
+        };
         // What else lives in a home.
         fs::create_dir_all(home.join("projects")).unwrap();
         fs::create_dir_all(home.join(Uuid::now_v7().to_string())).unwrap();

@@ -50,7 +50,8 @@ impl Log {
         self.writer.as_mut().ok_or(Error::ReadOnly)
     }
 
-    /// Writes an entry. What comes before the first prompt waits for it: a session without one leaves nothing behind.
+    /// Writes an entry. What comes before the first prompt or `!` line waits for it: a session without any
+    /// leaves nothing behind.
     ///
     /// # Errors
     /// `Full`, `Io` or `ReadOnly`: the entry is not in the log.
@@ -60,7 +61,9 @@ impl Log {
         bytes.push(b'\n');
         let writer = self.writer()?;
         let offset = writer.end();
-        if writer.exists() || matches!(entry.kind, EntryKind::Message { .. } | EntryKind::TurnStarted) {
+        let says =
+            matches!(entry.kind, EntryKind::Message { .. } | EntryKind::TurnStarted | EntryKind::ShellRan { .. });
+        if writer.exists() || says {
             writer.commit(&bytes)?;
         } else {
             writer.defer(&bytes);
