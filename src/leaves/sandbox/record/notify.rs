@@ -286,7 +286,7 @@ impl Program {
         let base = if parts.get(3).is_some_and(|part| part.as_os_str() == "fd") { 5 } else { 4 };
         let (base, rest) = parts.split_at(base.min(parts.len()));
         let rest: PathBuf = rest.iter().collect();
-        let Some(base) = there(rustix::fs::open(&base.iter().collect::<PathBuf>(), FOLDER, Mode::empty()))? else {
+        let Some(base) = there(rustix::fs::open(base.iter().collect::<PathBuf>(), FOLDER, Mode::empty()))? else {
             return Ok(None);
         };
         if rest.as_os_str().is_empty() {
