@@ -67,7 +67,7 @@ pub(super) fn git_files(words: &[Word]) -> Which {
         }
         "reset" if !names => Which::Kept,
         // Without a revision they bring back what is in the index.
-        "checkout" if !(end.is_some() && names) && !given(&["--pathspec-from-file"]) => Which::Kept,
+        "checkout" if !(given(&["--pathspec-from-file"]) || end.is_some() && names) => Which::Kept,
         "restore" if !letter('s') && !given(&["--source", "--pathspec-from-file"]) => Which::Kept,
         _ => Which::Any,
     }
