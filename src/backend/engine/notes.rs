@@ -91,7 +91,7 @@ pub(super) async fn add(engine: &mut Engine, note: &str, inbox: &mut Inbox) {
     if chosen < places.len() {
         let file = places.swap_remove(chosen).file;
         let shown = file.strip_prefix(&engine.setup.project).unwrap_or(&file).to_string_lossy().into_owned();
-        engine.shell(adding(&file, &quoted(&shown), note), inbox).await;
+        Box::pin(engine.shell(adding(&file, &quoted(&shown), note), inbox)).await;
     }
 }
 

@@ -75,6 +75,15 @@ impl First {
     }
 }
 
+/// What several steps say of one file.
+#[derive(Debug, Default)]
+struct Known {
+    /// Of which steps it was a version.
+    paths: HashSet<usize>,
+    /// As commands found and left it, with the time.
+    versions: Vec<(u64, Version)>,
+}
+
 /// A path whose new content is worked out and saved.
 pub(super) struct Ready {
     pub(super) file: Replaced,
@@ -143,30 +152,29 @@ impl Files {
             let stamp = of_a_file(version)?;
             Some(names.get_or_insert_with(|| Names::read(&self.store)).first(&stamp))
         };
-        // Every version of a file that commands found or left, with the time.
-        let mut known: HashMap<Number, (HashSet<usize>, Vec<(u64, Version)>)> = HashMap::new();
+        let mut known: HashMap<Number, Known> = HashMap::new();
         for (at, step) in steps.iter().enumerate() {
             for change in &step.chain {
                 let (began, ended) = change.during.unwrap_or_default();
                 for (time, version) in [(began, &change.before), (ended, change.after())] {
                     if let Some(file) = file(version) {
-                        let (paths, versions) = known.entry(file).or_default();
-                        paths.insert(at);
-                        versions.push((time, version.clone()));
+                        let known = known.entry(file).or_default();
+                        known.paths.insert(at);
+                        known.versions.push((time, version.clone()));
                     }
                 }
             }
         }
-        known.retain(|_, (paths, _)| paths.len() > 1);
+        known.retain(|_, known| known.paths.len() > 1);
         if known.is_empty() {
             return;
         }
-        known.values_mut().for_each(|(_, versions)| versions.sort_by_key(|(time, _)| *time));
+        known.values_mut().for_each(|known| known.versions.sort_by_key(|(time, _)| *time));
         let (mut contents, mut modes) = (HashMap::new(), HashMap::new());
         for step in steps {
             for change in &mut step.chain {
                 let (_, ended) = change.during.unwrap_or_default();
-                let later = file(change.after()).and_then(|file| known.get(&file)).map(|(_, versions)| versions);
+                let later = file(change.after()).and_then(|file| known.get(&file)).map(|known| &known.versions);
                 let later = later.into_iter().flatten().filter(|(time, _)| *time > ended);
                 for (_, version) in later {
                     let mut version = version.clone();
