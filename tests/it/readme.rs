@@ -148,7 +148,8 @@ fn flags_exist() {
     let mut known = BTreeSet::new();
     flags(&Cli::command(), &mut known);
     // Of cargo, git, and of our own programs for developers.
-    let cargo = ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list", "--all"];
+    let cargo =
+        ["--locked", "--path", "--git", "--release", "--example", "--long", "--floods", "--list", "--all", "--stat"];
     let lab = "--file --tier --window --writer --density --least --lost --show --write-session --sessions --turns";
     known.extend(cargo.into_iter().chain(lab.split(' ')).map(String::from));
     all_exist("flag", r"(?m)(?:^|[\s`(])(--[a-z][a-z-]*)", 30, |flag| known.contains(flag));
