@@ -98,14 +98,17 @@ impl Finished {
     }
 
     /// One line for the model and the user; none where nothing changed. `name` makes a path short. What git keeps for itself is
-    /// not told, and what it passes over by `ignores` is counted: all in a folder that it passes over, and what is new.
+    /// not told, and what it passes over by `ignores` is counted: all in a folder that it passes over, and what is new. Where
+    /// nothing of that was created the command did not build but clean: what it deleted is named, for it may be missed.
     pub fn line(&self, name: impl Fn(&Path) -> String, ignores: impl Fn(&Path) -> bool) -> Option<String> {
         let mut passed = Passed { folders: HashMap::new(), left: MOST_ASKED, ignores };
-        let mut count = 0;
-        let mut part = |verb: &str, paths: &[PathBuf], new: bool| {
+        let mut counts = Vec::new();
+        let mut part = |verb: &'static str, paths: &[PathBuf]| {
             let told = paths.iter().filter(|path| !is_gits(path));
-            let (ignored, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = told.partition(|path| passed.over(path, new));
-            count += ignored.len();
+            let all = verb == "deleted" && !counts.iter().any(|(_, verb)| *verb == "created");
+            let over = |path: &&PathBuf| !all && passed.over(path, verb == "created");
+            let (ignored, paths): (Vec<&PathBuf>, Vec<&PathBuf>) = told.partition(over);
+            counts.extend((!ignored.is_empty()).then_some((ignored.len(), verb)));
             let named: Vec<String> = paths.iter().take(NAMED).map(|path| name(path)).collect();
             let more = match paths.len().saturating_sub(NAMED) {
                 0 => String::new(),
@@ -113,16 +116,9 @@ impl Finished {
             };
             (!paths.is_empty()).then(|| format!("{verb} {}{more}", named.join(", ")))
         };
-        let parts = [
-            part("created", &self.created, true),
-            part("changed", &self.changed, false),
-            part("deleted", &self.deleted, false),
-        ];
-        let ignored = match count {
-            0 => None,
-            1 => Some("touched 1 file that git ignores".to_owned()),
-            count => Some(format!("touched {count} files that git ignores")),
-        };
+        let parts = [part("created", &self.created), part("changed", &self.changed), part("deleted", &self.deleted)];
+        let ignored = counts.iter().map(|(count, verb)| format!("{count} {verb}")).collect::<Vec<_>>().join(", ");
+        let ignored = (!ignored.is_empty()).then(|| format!("files that git ignores: {ignored}"));
         let mut line = parts.into_iter().flatten().chain(ignored).collect::<Vec<_>>().join("; ");
         if !self.missed.is_empty() {
             let missed: Vec<&str> = self.missed.iter().take(MISSED).map(String::as_str).collect();

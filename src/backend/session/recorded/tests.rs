@@ -253,9 +253,14 @@ fn what_a_command_did_is_undone_and_redone() {
     check(some, "mkdir -p x/y; echo z > x/y/z; chmod -R 500 x", &["created x/y/z"]);
     check(some, "truncate -s 3G s; echo x > a", &["created s; changed a"]);
     check(some, "ln a h; echo x > h", &["created h; changed a"]);
-    check(some, "mkdir ignored; echo x > ignored/a; echo y > n", &["created n; touched 1 file that git ignores"]);
-    check("mkdir ignored; echo a > ignored/a", "mv ignored/a ignored/b", &["touched 2 files that git ignores"]);
-    check(some, "echo new > ignored", &["touched 1 file that git ignores"]);
+    check(some, "mkdir ignored; echo x > ignored/a; echo y > n", &["created n; files that git ignores: 1 created"]);
+    check(
+        "mkdir ignored; echo a > ignored/a",
+        "mv ignored/a ignored/b",
+        &["files that git ignores: 1 created, 1 deleted"],
+    );
+    check(some, "echo new > ignored", &["files that git ignores: 1 created"]);
+    check("mkdir ignored; echo a > ignored/a; echo b > b", "rm -r ignored b", &["deleted ignored/a, b"]);
     check("echo SECRET > ignored", "rm ignored", &["deleted ignored"]);
     let linked = "echo 1 > a; ln a b; ln a c; ln a d";
     check(linked, "echo 2 > a", &["changed a"]);
