@@ -431,7 +431,7 @@ mod tests {
             ),
             "{help}"
         );
-        assert!(help.contains("\n| `/memory` | List memory files, or open one in $EDITOR · `[number]` |\n"), "{help}");
+        assert!(help.contains("\n| `/memory` | List memory files, open one in $EDITOR, or add a line to one · `[number \\| add <text>]` |\n"), "{help}");
         assert_eq!(help.lines().filter(|line| line.starts_with("| `/")).count(), listed);
         assert!(!help.contains("Skills, "), "there are no skills");
     }
