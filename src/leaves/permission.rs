@@ -12,6 +12,8 @@ pub mod files;
 mod found;
 mod git_hooks;
 mod glob;
+mod guarding;
+mod installed;
 mod line;
 mod matching;
 mod paths;

@@ -11,6 +11,8 @@ pub mod helper;
 #[cfg(target_os = "linux")]
 mod keeper;
 #[cfg(target_os = "linux")]
+mod kept;
+#[cfg(target_os = "linux")]
 mod landlock;
 mod level;
 pub mod presets;
@@ -75,6 +77,9 @@ pub struct Policy {
     pub protected: Vec<PathBuf>,
     /// What else it must not change, by name. Without a supervisor nothing holds it to that.
     pub guard: Guard,
+    /// Saved before, and put back once all of the command has ended, whatever becomes of us.
+    #[serde(with = "path_text::list")]
+    pub put_back: Vec<PathBuf>,
     pub network: Network,
     /// Saves what the command changes before it changes it.
     pub record: Option<Record>,
@@ -88,6 +93,7 @@ impl Policy {
             writes: vec!["/".into()],
             protected: Vec::new(),
             guard: Guard::default(),
+            put_back: Vec::new(),
             network: Network::Open,
             record: None,
         }
@@ -115,6 +121,15 @@ impl Policy {
 pub enum Reads {
     /// Everything that the user may, but for these.
     AllBut(#[serde(with = "path_text::list")] Vec<PathBuf>),
+    /// Everything that the user may but what lies below their home folder, of which only these; and nothing that is hidden.
+    Within {
+        #[serde(with = "path_text")]
+        home: PathBuf,
+        #[serde(with = "path_text::list")]
+        open: Vec<PathBuf>,
+        #[serde(with = "path_text::list")]
+        hidden: Vec<PathBuf>,
+    },
     /// The system's program folders, and these, without what lies below them and is hidden.
     Only {
         #[serde(with = "path_text::list")]
@@ -134,6 +149,16 @@ pub enum Network {
         port: u16,
     },
     Open,
+}
+
+/// What became of the paths of `Policy::put_back` that a command has changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PutBack {
+    #[serde(with = "path_text::list")]
+    pub back: Vec<PathBuf>,
+    /// Those that could not be put back.
+    #[serde(with = "path_text::list")]
+    pub lost: Vec<PathBuf>,
 }
 
 /// Where what a command changes is saved, so that it can be undone exactly.

@@ -61,6 +61,9 @@ mod flows;
 /// A full disk costs no file.
 mod full_disk;
 mod git_hooks;
+/// What runs without a person's own yes, and what it must leave alone.
+#[cfg(target_os = "linux")]
+mod guarded;
 /// cocode -p: output formats, exit codes, flags, --json-schema.
 mod headless;
 /// Hooks: where they come from, when they run, what their output does.

@@ -174,6 +174,81 @@ async fn what_writes_is_held_to_its_folders_and_its_port() {
     }
 }
 
+/// A guard holds without Landlock, and against programs that hide from who looks at their calls.
+#[tokio::test]
+async fn what_is_guarded_stays_for_every_user() {
+    use cocode::sandbox::Guard;
+
+    const HIDDEN: &str = "py:ctypes.CDLL(None).prctl(4, 0)\n\
+        try: open('.git/hooks/pre-commit', 'w').write('x')\nexcept OSError: print('denied')";
+    for user in users() {
+        let world = world(*user);
+        let guard = Guard { roots: vec![world.root().join("w")], ..Guard::default() };
+        let policy = Policy { guard, ..Policy::free() };
+        for (line, want) in [
+            ("echo x > .git/hooks/pre-commit || echo denied", "denied\n"),
+            (HIDDEN, "denied\n"),
+            (
+                "unshare -Urm sh -c 'mount --bind .git folder && echo x > folder/hooks/pre-commit'; [ -e .git/hooks/pre-commit ] || echo held",
+                "held\n",
+            ),
+            (
+                "unshare -Ur chroot .git /bin/sh -c 'echo x > hooks/pre-commit'; [ -e .git/hooks/pre-commit ] || echo held",
+                "held\n",
+            ),
+            (
+                "echo x > new && git add new && git -c user.name=x -c user.email=x commit -qm more && echo works",
+                "works\n",
+            ),
+            ("kill -0 V && echo free", "free\n"),
+        ] {
+            let done = world.run(&world.line(line).unwrap(), &policy).await.unwrap();
+            let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+            assert!(out == want, "{user:?}: {line}\n{out}{err}");
+            assert!(!world.root().join("w/.git/hooks/pre-commit").exists(), "{user:?}: {line}");
+        }
+    }
+}
+
+/// What is put back is, also where nobody waits for the command anymore.
+#[tokio::test]
+async fn what_must_stay_is_put_back() {
+    use cocode::stdx::process::{Run, Streams};
+
+    let world = world(None);
+    let (file, made) = (world.root().join("w/file"), world.root().join("w/made"));
+    let before = std::fs::read_to_string(&file).unwrap();
+    let policy = Policy { put_back: vec![file.clone(), made.clone()], ..Policy::free() };
+    let streams = || {
+        let (_, writer) = std::io::pipe().unwrap();
+        Streams { stdin: None, stdout: writer.try_clone().unwrap().into(), stderr: writer.into(), kept: None }
+    };
+    let line = format!("echo evil > {}; echo evil > {}", file.display(), made.display());
+    let command = |line: &str| {
+        let mut command = Command::new("bash");
+        command.args(["-c", line]);
+        command
+    };
+    let mut process = world.sandbox().spawn(&command(&line), streams(), &policy).await.unwrap();
+    process.wait().await.unwrap();
+    let told = process.finish().await;
+    assert_eq!((told.back, told.lost), (vec![made.clone(), file.clone()], Vec::new()));
+    assert_eq!((std::fs::read_to_string(&file).unwrap(), made.exists()), (before.clone(), false));
+    // It never ends, and is dropped once it has written.
+    let forever = command(&format!("{line}; exec sleep 1000"));
+    let process = world.sandbox().spawn(&forever, streams(), &policy).await.unwrap();
+    let wait_until = async |done: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !done() {
+            assert!(begun.elapsed() < PATIENCE);
+            tokio::task::yield_now().await;
+        }
+    };
+    wait_until(&|| made.exists()).await;
+    drop(process);
+    wait_until(&|| !made.exists() && std::fs::read_to_string(&file).is_ok_and(|text| text == before)).await;
+}
+
 #[tokio::test]
 async fn the_end_of_a_command_is_its_own() {
     let world = world(None);
@@ -225,8 +300,12 @@ async fn the_level_is_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("state/sandbox");
     let level = async |program: &str| Sandbox::new(Some(program.into())).remembered_in(file.clone()).probe().await;
+    // What a killed run has left is cleared away.
+    let left = folder.path().join("state/cocode-probe-999999999-x");
+    std::fs::create_dir_all(&left).unwrap();
     // Nothing is remembered of what fails.
     assert_eq!((level("/nowhere/cocode").await, file.exists()), (Level::None, false));
+    assert_eq!(std::fs::read_dir(folder.path().join("state")).unwrap().count(), 0);
     if level(Program::binary()).await == Level::None {
         return;
     }

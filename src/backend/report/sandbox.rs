@@ -59,6 +59,10 @@ fn held(text: &mut String, whose: &str, policy: &Policy) {
         }
         Reads::AllBut(hidden) if hidden.is_empty() => "everything".to_owned(),
         Reads::AllBut(hidden) => format!("everything but {}", named(hidden)),
+        Reads::Within { home, open, .. } => {
+            let home = visible(&home.display().to_string());
+            format!("everything but secrets and your home folder `{home}`; in there {}", named(open))
+        }
     };
     let everything = policy.writes.iter().any(|path| path.parent().is_none());
     let writes = match policy.writes.is_empty() {

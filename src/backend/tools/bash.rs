@@ -1,7 +1,6 @@
 //! Bash: one command line in a fresh shell, whose working directory carries over and whose processes end with it.
 
 mod denials;
-mod kept;
 mod reach;
 mod undoing;
 
@@ -22,13 +21,12 @@ use crate::message::{Display, Effect, Outcome};
 use crate::permission::{Access, CommandLine, Matches, Ruled};
 use crate::sandbox::{Happening, Policy, Running as Process};
 use crate::stdx::ansi::Cleaner;
-use crate::stdx::process::{Run, Streams, command_without};
+use crate::stdx::process::{Streams, command_without};
 
 use super::call::Typed;
 use super::limit::Spool;
 use super::{After, Call, Context, Dirs, Manners, Output, file};
 use denials::Denial;
-use kept::Kept;
 use reach::Reach;
 pub use undoing::Changed;
 use undoing::{Verdict, Watch};
@@ -45,9 +43,6 @@ const DRAIN: usize = 4 * 1024 * 1024;
 /// Follows a failure of a line that ran unasked.
 const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace. \
     Set dangerouslyDisableSandbox to true if it needs that: the user is asked";
-
-/// How a person is asked about what would run unasked.
-const ASK: &str = "Set dangerouslyDisableSandbox to true to have the user asked";
 
 /// What programs say of what the kernel refused.
 const REFUSALS: [&str; 5] =
@@ -145,19 +140,6 @@ async fn run(input: &Input, context: &Context) -> Output {
         Ok(reach) => reach,
         Err(error) => return Output::error(format!("Cannot start the proxy of the sandbox: {error}.")),
     };
-    let kept = match context.permit.unasked() {
-        true => {
-            let protected = reach.policy.protected.clone();
-            match tokio::task::spawn_blocking(move || Kept::save(&protected)).await {
-                Ok(Ok(kept)) => Some(kept),
-                Ok(Err(why)) => return Output::error(format!("Nobody was asked, and {why}. {ASK}.")),
-                Err(_) => {
-                    return Output::error(format!("Nobody was asked, and protected files cannot be saved. {ASK}."));
-                }
-            }
-        }
-        false => None,
-    };
     let mut watch = Watch::begin(context, &mut reach.policy).await;
     let (mut process, output, place) = loop {
         match start(&input.command, start_in, context, (&reach.policy, &reach.variables)).await {
@@ -167,7 +149,7 @@ async fn run(input: &Input, context: &Context) -> Output {
                     return Output::error(format!("Not run: {}.", full(&path)));
                 }
             }
-            Err(error) => return Output::error(format!("Cannot start bash in {}: {error}.", start_in.display())),
+            Err(error) => return Output::error(denials::not_started(&error, start_in, &reach.policy)),
         }
     };
     let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
@@ -211,12 +193,7 @@ async fn run(input: &Input, context: &Context) -> Output {
             }
         }
     };
-    process.end().await;
-    if let Some(kept) = kept
-        && let Ok(back) = tokio::task::spawn_blocking(move || kept.put_back()).await
-    {
-        notes.extend(kept::notes(&back));
-    }
+    notes.extend(denials::put_back(&process.finish().await));
     // What was written before the end is still in the pipes.
     last_place.read(&place, left);
     let mut drained = 0;
@@ -227,6 +204,7 @@ async fn run(input: &Input, context: &Context) -> Output {
     }
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (mut text, silent) = sink.finish(settings);
+    let guarded = std::mem::take(&mut watch.guarded);
     let (changed, told) = watch.finish(&text).await;
     notes.extend(told);
     let effect = last_place.value().and_then(|place| moved(place, &context.dirs, &mut notes));
@@ -269,8 +247,9 @@ async fn run(input: &Input, context: &Context) -> Output {
         }
     };
     let mut denied: Vec<Denial> = reach.denied.iter().map(denials::connection).collect();
+    denied.extend(guarded.iter().map(denials::guarded));
     if outcome == Outcome::Error && !reach.policy.is_free() && !reach.policy.writes.is_empty() {
-        denied.extend(denials::writes(&text, start_in, &reach.policy));
+        denied.extend(denials::files(&text, start_in, &reach.policy));
     }
     notes.extend(denials::notes(&denied));
     if silent && notes.is_empty() {
@@ -283,7 +262,7 @@ async fn run(input: &Input, context: &Context) -> Output {
         text.push_str(&format!("[{note}]"));
     }
     let display = Some(Display::Command { code, millis });
-    let rules: Vec<String> = denied.into_iter().map(|denial| denial.rule).collect();
+    let rules: Vec<String> = denied.into_iter().filter_map(|denial| denial.rule).collect();
     let denied = (!rules.is_empty()).then(|| After::Denied { command: input.command.clone(), rules });
     let after = denied.into_iter().chain(changed.map(After::Changed));
     let (effects, after) = (effect.into_iter().collect(), after.collect());

@@ -7,9 +7,9 @@ use super::decide::Query;
 use super::files::Files;
 use super::permit::Consent;
 use super::vocabulary::Matches;
-use super::{Access, Behavior, CommandLine, Mode};
+use super::{Access, Behavior, CommandLine, Mode, installed};
 use crate::sandbox::presets::Preset;
-use crate::sandbox::{Level, Network, Policy, Reads};
+use crate::sandbox::{Guard, Level, Network, Policy, Reads};
 
 /// How approved commands run; a slice of the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub enum Escapes {
 const KEPT: [&str; 9] =
     [".git/hooks", ".git/config", ".claude", ".mcp.json", ".vscode", ".idea", ".gitmodules", ".envrc", ".husky"];
 
+/// All programs of a user share it: one confined changes what it has made there.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 impl Approved {
     /// Whether a command line runs in the workspace profile once it is approved.
     pub fn confines(&self, command: &CommandLine, mode: Mode, level: Level) -> bool {
@@ -68,12 +71,19 @@ impl Approved {
     }
 }
 
-/// The profile of a line that was approved, or that runs unasked because the profile holds it, with what rules hide and keep; None where it runs as the user.
+/// What rules hide and keep, and what is guarded beside that.
+pub(super) struct Ruled {
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) kept: Vec<PathBuf>,
+    pub(super) guard: Guard,
+}
+
+/// The profile of a line that was approved, or that runs unasked because the profile holds it; None where it runs as the user.
 pub(super) fn profile(
     query: &Query,
     unasked: bool,
     consent: Consent,
-    (mut hidden, mut kept): (Vec<PathBuf>, Vec<PathBuf>),
+    Ruled { mut hidden, mut kept, mut guard }: Ruled,
     files: &dyn Files,
 ) -> Option<Policy> {
     let (Access::Shell { command, cwd }, places) = (query.access, query.places) else { return None };
@@ -84,31 +94,43 @@ pub(super) fn profile(
     let mut writes: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();
     let roots = writes.clone();
     if let Some(repository) = files.linked_repository(cwd) {
-        kept.extend(["hooks", "config"].map(|name| repository.join(name)));
+        guard.paths.extend(["hooks", "config"].map(|name| repository.join(name)));
         writes.push(repository);
     }
     let variable = |name: &str| places.approved.caches.get(name).cloned();
     if let Some(home) = &places.home {
         writes.extend(Preset::of(&command.programs()).flat_map(|preset| preset.caches(home, variable)));
     }
-    let granted = |matches, path: &Path| {
+    let starts = |matches| {
         let tool = query.vocabulary.tool(matches);
-        let mut allowed = query.entries(Behavior::Allow).filter(|entry| entry.rule.governs(tool));
-        allowed.any(|entry| entry.rule.starts(places).iter().any(|(start, whole)| *whole && path.starts_with(start)))
+        let allowed = query.entries(Behavior::Allow).filter(move |entry| entry.rule.governs(tool));
+        allowed.flat_map(|entry| entry.rule.starts(places)).filter(|(_, whole)| *whole).map(|(start, _)| start)
     };
-    let editing = query.vocabulary.tool(Matches::Editing);
-    for entry in query.entries(Behavior::Allow).filter(|entry| entry.rule.governs(editing)) {
-        let starts = entry.rule.starts(places).into_iter();
-        writes.extend(starts.filter(|(_, whole)| *whole).map(|(start, _)| files.resolve(&start)));
-    }
+    let granted = |matches, path: &Path| starts(matches).any(|start| path.starts_with(start));
+    writes.extend(starts(Matches::Editing).map(|start| files.resolve(&start)));
     hidden.extend(places.secrets().filter(|path| !granted(Matches::Reading, path)).map(|path| files.resolve(&path)));
     let own = roots.iter().flat_map(|root| KEPT.iter().map(|name| root.join(name)));
-    kept.extend(own.filter(|path| !granted(Matches::Editing, path)));
-    for list in [&mut writes, &mut hidden, &mut kept] {
+    guard.paths.extend(own.filter(|path| !granted(Matches::Editing, path)));
+    guard.shared.push(SHARED_MEMORY.into());
+    for list in [&mut writes, &mut hidden, &mut kept, &mut guard.paths] {
         list.sort();
         list.dedup();
     }
+    let reads = match places.home.as_ref().filter(|_| unasked).map(|home| files.resolve(home)) {
+        Some(home) if home.parent().is_some() => {
+            let mut open = installed::open(query, cwd, &writes, files);
+            open.extend(starts(Matches::Reading).map(|start| files.resolve(&start)));
+            Reads::Within { home, open, hidden }
+        }
+        _ => Reads::AllBut(hidden),
+    };
+    // Where no supervisor is, that is all there is.
+    let written = |path: &&PathBuf| writes.iter().any(|folder| path.starts_with(folder));
+    let put_back = match unasked {
+        true => kept.iter().chain(guard.paths.iter().filter(written)).cloned().collect(),
+        false => Vec::new(),
+    };
     // The port is known once the command starts.
     let network = Network::Proxy { port: 0 };
-    Some(Policy { reads: Reads::AllBut(hidden), writes, protected: kept, network, ..Policy::free() })
+    Some(Policy { reads, writes, protected: kept, guard, put_back, network, record: None })
 }

@@ -4,22 +4,20 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::approved::Ruled;
 use super::decide::{self, Decision, Query};
 use super::files::{Files, Step, walk};
+use super::installed::installed;
 use super::permit::Consent;
 use super::places::holds_keys;
 use super::rule::Strictness;
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
-use super::{Access, Behavior, Mode, approved, wrapper};
-use crate::sandbox::{Level, Policy, Reads};
+use super::{Access, Behavior, Mode, approved, guarding, wrapper};
+use crate::sandbox::{Guard, Level, Policy, Reads};
 
 /// Most names that are looked at for what rules forbid. What lies further is left to the text of the line.
 const MAX_LOOKED: usize = 10_000;
-
-/// What belongs to a program beside the folder that it is started from, where that is not a folder of the system: no
-/// configuration, since credentials lie there.
-const PARTS: [&str; 5] = ["lib", "lib64", "libexec", "versions", "version"];
 
 /// None where nothing is taken away.
 pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files: &dyn Files) -> Option<Policy> {
@@ -38,18 +36,19 @@ pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files
         _ => {
             let (mut hidden, kept) =
                 (forbidden(query, Matches::Reading, files), forbidden(query, Matches::Editing, files));
-            if let Some(profile) =
-                approved::profile(query, decision.unasked, consent, (hidden.clone(), kept.clone()), files)
-            {
+            // No person has seen the line.
+            let guard = match consent == Consent::Missing && query.mode != Mode::Bypass {
+                true => guarding::guard(query, cwd, files),
+                false => Guard::default(),
+            };
+            let ruled = Ruled { hidden: hidden.clone(), kept: kept.clone(), guard: guard.clone() };
+            if let Some(profile) = approved::profile(query, decision.unasked, consent, ruled, files) {
                 return Some(profile);
             }
             // Beside what Landlock hides, nothing new could be read: builds would not find what they have just made.
             hidden.retain(|path| query.level == Level::Mount || !query.places.inside(path, files));
-            (!hidden.is_empty() || !kept.is_empty()).then(|| Policy {
-                reads: Reads::AllBut(hidden),
-                protected: kept,
-                ..Policy::free()
-            })
+            let policy = Policy { reads: Reads::AllBut(hidden), protected: kept, guard, ..Policy::free() };
+            (policy != Policy::free()).then_some(policy)
         }
     }
 }
@@ -125,27 +124,6 @@ fn programs(words: &[Word]) -> Vec<String> {
     let carries = wrapper::carried(words).is_some();
     let words = &words[..if carries { words.len() } else { words.len().min(1) }];
     words.iter().filter_map(Word::literal).filter(|name| !name.starts_with('-')).collect()
-}
-
-/// The folders of a program that is not the system's: where the folders of `PATH` have it, where it really lies, and what it
-/// is made of.
-pub(super) fn installed(path: &[PathBuf], cwd: &Path, name: &str, files: &dyn Files) -> Vec<PathBuf> {
-    let found = match name.contains('/') {
-        true => Some(cwd.join(name)),
-        false => path.iter().map(|folder| folder.join(name)).find(|file| files.runs(file)),
-    };
-    let Some(found) = found.filter(|file| file.is_absolute() && files.runs(file)) else { return Vec::new() };
-    let real = files.resolve(&found);
-    let folders = [&found, &real].into_iter().filter_map(|file| Some(files.resolve(file.parent()?)));
-    let system = |folder: &Path| ["/usr", "/bin", "/sbin"].iter().any(|system| folder.starts_with(system));
-    let mut all = Vec::new();
-    for folder in folders.filter(|folder| !system(folder)) {
-        let names = folder.parent().map(|install| files.names(install)).unwrap_or_default();
-        let parts = PARTS.iter().filter(|part| names.iter().any(|name| name == *part));
-        all.extend(parts.filter_map(|part| Some(files.resolve(&folder.parent()?.join(part)))));
-        all.push(folder);
-    }
-    all
 }
 
 /// What deny rules about reading, or about changing, forbid as a whole, where it lies now.
@@ -288,8 +266,8 @@ mod tests {
             ("", "make > out.txt && ./run | tail", kernel, default, "home/work"),
             ("", "make", kernel, Mode::DontAsk, "home/work"),
             ("allow Bash(make)", "make; od -c src/main.rs", kernel, default, "home/work"),
-            // By a rule of the user's, or in bypass, as ever.
-            ("allow Bash(make)", "make", kernel, default, "free"),
+            // By a rule of the user's, or in bypass, as ever; only that nobody has seen the line.
+            ("allow Bash(make)", "make", kernel, default, "guarded"),
             ("", "make", kernel, Mode::Bypass, "free"),
             ("", "ls", kernel, default, "reads"),
             ("", "make", kernel, Mode::Plan, "Deny"),
@@ -321,9 +299,23 @@ mod tests {
                 Some(permit) => match permit.policy() {
                     None => "free".to_owned(),
                     Some(policy) if policy.writes.is_empty() => "reads".to_owned(),
+                    Some(policy) if policy.is_free() => {
+                        assert!(policy.guard.roots == [places.project.clone()], "{policy:?}");
+                        "guarded".to_owned()
+                    }
                     Some(policy) => {
                         assert!(permit.unasked() && decision.confined, "{line}");
                         assert_eq!(policy.network, Network::Proxy { port: 0 }, "{line}");
+                        let Reads::Within { home, open, .. } = &policy.reads else { panic!("{policy:?}") };
+                        let readable = |path: &str| open.iter().any(|open| home.join(path).starts_with(open));
+                        for path in ["work/src/main.rs", ".cargo/bin/rg", ".cargo/lib/x", ".gitconfig", "dot/ignore"] {
+                            assert!(readable(path), "{path}: {open:?}");
+                        }
+                        for path in
+                            [".cargo/credentials.toml", ".env", ".claude/x", "dot/token", ".cache/x", ".config/gh"]
+                        {
+                            assert!(!readable(path), "{path}: {open:?}");
+                        }
                         policy.writes.iter().map(|path| path.display().to_string().replace(&root, "")).collect()
                     }
                 },
@@ -442,6 +434,7 @@ mod tests {
                     assert_eq!((&policy.writes, policy.network), (&Vec::new(), Network::Closed), "{line}");
                     format!("reads{} hides{}", shown(paths), shown(hidden))
                 }
+                Reads::Within { .. } => panic!("{line}: {policy:?}"),
                 Reads::AllBut(paths) => {
                     assert_eq!((&policy.writes, policy.network), (&vec!["/".into()], Network::Open), "{line}");
                     format!("hides{} keeps{}", shown(paths), shown(&policy.protected))

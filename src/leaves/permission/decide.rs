@@ -71,6 +71,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
     let escapes = escapes(query);
     // Outside of the sandbox nothing confines it.
     let unheld = query.places.approved.required && query.level == Level::None;
+    let confines = query.level > Level::None && query.mode != Mode::Bypass;
     let level = if escapes { Level::None } else { query.level };
     let query = &Query { mode: if command { Mode::Default } else { query.mode }, level, ..*query };
     let mut decision = match query.access {
@@ -94,7 +95,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         Access::Foreign { read_only } => foreign(query, *read_only),
     };
     if escapes {
-        escape(query, &mut decision);
+        escape(query, &mut decision, confines);
     }
     decision.target = query.access.path().map(|path| files.resolve(path));
     if decision.behavior == Behavior::Allow
@@ -132,13 +133,17 @@ pub(super) fn escapes(query: &Query) -> bool {
 }
 
 /// What rules say to running outside of the sandbox, whatever the command is.
-fn escape(query: &Query, decision: &mut Decision) {
+fn escape(query: &Query, decision: &mut Decision, confines: bool) {
     for behavior in [Behavior::Deny, Behavior::Ask] {
         let ruled = query.entries(behavior).find(|entry| entry.rule.is_about_escapes(query.tool));
         if let Some(entry) = ruled.filter(|_| decision.behavior != Behavior::Deny) {
             *decision = Decision { suggestions: Vec::new(), ..Decision::new(behavior, because(entry)) };
             return;
         }
+    }
+    // A rule, or a mode, lets it run guarded: without that only a person does.
+    if confines && decision.behavior == Behavior::Allow && decision.reads.is_none() {
+        decision.behavior = Behavior::Ask;
     }
     if decision.behavior == Behavior::Ask {
         decision.reasons.insert(0, "it asks to run outside of the sandbox".to_owned());
@@ -478,7 +483,8 @@ mod tests {
             (None, "cargo test", Ask, told),
             // Without a sandbox it would run unasked, too.
             (None, "rg x", Allow, "it only reads"),
-            (Some((Allow, "Bash(cargo test:*)")), "cargo test", Allow, "allow rule"),
+            // By a rule it runs guarded: without that it takes a person.
+            (Some((Allow, "Bash(cargo test:*)")), "cargo test", Ask, told),
             (Some((Ask, "Bash(dangerouslyDisableSandbox:true)")), "ls", Ask, "ask rule Bash(dangerouslyDisable"),
             (Some((Deny, "Bash(dangerouslyDisableSandbox:true)")), "ls", Deny, "deny rule Bash(dangerouslyDisable"),
             (Some((Deny, "Bash(ls:*)")), "ls", Deny, ""),

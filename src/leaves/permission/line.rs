@@ -111,7 +111,8 @@ pub(super) fn decide(query: &Query, command: &CommandLine, cwd: &Path, files: &d
             let offered = suggestions(query, &text, &raw, &parts, files);
             let ruled = ruled(query, &text, &raw, &parts, files);
             let held = query.places.approved.may_run_unasked(command, query.mode, query.level);
-            let held = held && ruled.is_none() && query.places.approved.unasked && basis::hold(&mut parts);
+            let held = held && ruled.is_none() && query.places.approved.unasked && !query.places.is_at_home(files);
+            let held = held && basis::hold(&mut parts);
             let decision = ruled.unwrap_or_else(|| conclude(query, parts, command));
             let allowed = decision.behavior == Behavior::Allow;
             let suggestions = if decision.behavior == Behavior::Ask { offered } else { Vec::new() };

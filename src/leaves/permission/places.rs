@@ -17,7 +17,7 @@ use self::names::{PIPELINES, PLAIN_HIDDEN, SECRETS, SYSTEM_SECRETS};
 use self::processes::{is_of_process, shows_processes};
 pub(super) use self::programs::Named;
 pub use self::secret::WITHHELD;
-pub(super) use self::secret::{configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
+pub(super) use self::secret::{TOOLS, configures_git, holds_keys, is_set_apart, may_be_kept, only_sources};
 use super::approved::Approved;
 use super::files::{Disk, Files, Remembered, Step, Walk, lexical, walk};
 use super::git_hooks::GitHooks;
@@ -372,6 +372,12 @@ impl Places {
         let real = files.resolve(folder);
         let anchors = self.workspace().chain(self.home.as_deref()).chain(std::iter::once(self.cocode_home.as_path()));
         anchors.filter(|anchor| !anchor.as_os_str().is_empty()).any(|anchor| under(&files.resolve(anchor), &real))
+    }
+
+    /// Whether the workspace holds the home folder: nothing of that could be kept from a command.
+    pub(super) fn is_at_home(&self, files: &dyn Files) -> bool {
+        let home = self.home.as_ref().map(|home| files.resolve(home));
+        home.is_some_and(|home| self.workspace().any(|root| home.starts_with(files.resolve(root))))
     }
 
     /// Whether the folder is the top of a repository, or holds settings that programs obey.

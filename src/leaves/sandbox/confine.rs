@@ -41,6 +41,11 @@ impl Confinement {
         match &policy.reads {
             Reads::AllBut(denied) if denied.is_empty() => rules.read(Path::new("/"))?,
             Reads::AllBut(denied) => rules.read_all_but(&[PathBuf::from("/")], denied)?,
+            Reads::Within { home, open, hidden } => {
+                let denied: Vec<PathBuf> = hidden.iter().chain([home]).cloned().collect();
+                rules.read_all_but(&[PathBuf::from("/")], &denied)?;
+                rules.read_all_but(open, hidden)?;
+            }
             Reads::Only { paths, hidden } => {
                 for path in system::READABLE.iter().map(Path::new) {
                     rules.read(path)?;
@@ -52,12 +57,16 @@ impl Confinement {
             rules.write(path)?;
         }
         if !policy.writes.is_empty() {
-            for path in system::TERMINALS.iter().map(Path::new) {
+            for path in system::SHARED.iter().map(Path::new) {
                 rules.write(path)?;
             }
         }
         // What is hidden below a folder that may be written stays closed: it may be replaced, and not read.
-        let hides = matches!(&policy.reads, Reads::AllBut(denied) if !denied.is_empty());
+        let hides = match &policy.reads {
+            Reads::AllBut(denied) => !denied.is_empty(),
+            Reads::Within { .. } => true,
+            Reads::Only { .. } => false,
+        };
         for path in policy.writes.iter().filter(|_| hides) {
             rules.change(path)?;
         }

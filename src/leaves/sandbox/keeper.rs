@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use super::confine::Confinement;
 use super::helper::{Signals, name};
+use super::kept::Kept;
 use super::record::{Full, Recording, Watcher};
 use super::wire::{self, Reply, Request};
 use super::{Effect, Policy};
@@ -40,7 +41,10 @@ pub(super) fn keep(channel: OwnedFd, signals: &Signals, scratch: Option<&Path>) 
         Ok(Some(mut command)) => {
             let began = channel.say(&Reply::Started(command.root.as_raw_nonzero().get().cast_unsigned()));
             let asked = began.is_ok() && command.watch(signals);
+            let kept = command.kept.take();
             command.end(if asked { GRACE } else { Duration::ZERO });
+            // Also where nobody hears of it anymore.
+            let _ = kept.map(|kept| channel.say(&Reply::PutBack(kept.put_back())));
         }
         // The other end is gone already.
         Ok(None) => {}
@@ -76,6 +80,10 @@ fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command
         confinement.set_up(&mut program)?;
     }
     let confined = confinement.as_ref().map(Confinement::prepared);
+    let kept = match request.policy.put_back.as_slice() {
+        [] => None,
+        paths => Some(Kept::save(paths).map_err(io::Error::other)?),
+    };
     let recording = recording(&request.policy)?;
     let joining = recording.as_ref().map(Recording::joining);
     let joined = joining.as_ref().map(|joining| joining as &dyn Join);
@@ -92,7 +100,7 @@ fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command
         }
         Ok(serving) => serving,
     };
-    Ok(Some(Command { channel: channel.clone(), root, running: true, serving, full: Some(full) }))
+    Ok(Some(Command { channel: channel.clone(), root, running: true, serving, full: Some(full), kept }))
 }
 
 /// Records what the command changes and protects what it must not; none where neither is wanted, or the kernel cannot.
@@ -162,6 +170,7 @@ struct Command {
     running: bool,
     serving: Option<JoinHandle<()>>,
     full: Option<Sender<()>>,
+    kept: Option<Kept>,
 }
 
 impl Command {

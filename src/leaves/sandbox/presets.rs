@@ -89,6 +89,11 @@ impl Preset {
         self.hosts.iter().filter_map(|host| Pattern::parse(host)).any(|pattern| pattern.covers(host, port))
     }
 
+    /// The folders and files of all caches.
+    pub fn all_caches(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+        PRESETS.iter().flat_map(|preset| preset.caches(home, &variable)).collect()
+    }
+
     /// The folders and files of its caches.
     pub fn caches(&self, home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
         let mut all = Vec::new();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::level::Found;
-use super::{Effect, Policy};
+use super::{Effect, Policy, PutBack};
 use crate::stdx::process::{self, Captured, Run, Streams, Unconfined};
 
 /// Why nothing is confined where there is no helper.
@@ -24,6 +24,9 @@ const NO_HELPER: &str = match cfg!(target_os = "linux") {
 pub struct Sandbox {
     way: Way,
     pub(super) found: Found,
+    /// Where nothing is confined: who brings the terminal back all the same.
+    #[cfg(target_os = "linux")]
+    watcher: Option<Arc<below::Helper>>,
 }
 
 #[derive(Debug, Clone)]
@@ -40,7 +43,7 @@ impl Sandbox {
         #[cfg(target_os = "linux")]
         if let Some(program) = program {
             let way = Way::Helper(Arc::new(below::Helper::new(program)));
-            return Sandbox { way, found: Found::default() };
+            return Sandbox { way, ..Sandbox::off() };
         }
         let _: (Option<PathBuf>, Option<Arc<()>>) = (program, None);
         Sandbox::off()
@@ -48,7 +51,15 @@ impl Sandbox {
 
     /// The one of this program: its helper is this program again, whatever becomes of the file meanwhile.
     pub fn of_this_program(enabled: bool) -> Sandbox {
-        Sandbox::new((cfg!(target_os = "linux") && enabled).then(|| "/proc/self/exe".into()))
+        let program = || PathBuf::from("/proc/self/exe");
+        match cfg!(target_os = "linux") && enabled {
+            true => Sandbox::new(Some(program())),
+            false => Sandbox {
+                #[cfg(target_os = "linux")]
+                watcher: Some(Arc::new(below::Helper::new(program()))),
+                ..Sandbox::off()
+            },
+        }
     }
 
     /// Whether there is a helper that could confine a command.
@@ -58,14 +69,20 @@ impl Sandbox {
 
     /// Without a helper: nothing is confined.
     pub fn off() -> Sandbox {
-        Sandbox { way: Way::Direct, found: Found::default() }
+        Sandbox {
+            way: Way::Direct,
+            found: Found::default(),
+            #[cfg(target_os = "linux")]
+            watcher: None,
+        }
     }
 
     /// Has the helper bring a terminal back if this process is killed while it holds it: the terminal, and the memory of how.
     pub fn watch_terminal(&self, shared: (OwnedFd, OwnedFd)) {
         #[cfg(target_os = "linux")]
-        if let Way::Helper(helper) = &self.way {
-            helper.watch(shared);
+        match (&self.way, &self.watcher) {
+            (Way::Helper(helper), _) | (Way::Direct, Some(helper)) => helper.watch(shared),
+            (Way::Direct, None) => {}
         }
         #[cfg(not(target_os = "linux"))]
         drop(shared);
@@ -141,6 +158,18 @@ impl Running {
         }
     }
 
+    /// Ends it with all that it has started, and says what was put back then.
+    pub async fn finish(self) -> PutBack {
+        match self.0 {
+            Kind::Own(own) => {
+                own.end().await;
+                PutBack::default()
+            }
+            #[cfg(target_os = "linux")]
+            Kind::Below(below) => below.end().await.1,
+        }
+    }
+
     /// Lets it continue although nothing more of it can be recorded.
     pub fn unrecorded(&self) {
         match &self.0 {
@@ -175,7 +204,7 @@ impl Run for Running {
         match self.0 {
             Kind::Own(own) => own.end().await,
             #[cfg(target_os = "linux")]
-            Kind::Below(below) => below.end().await,
+            Kind::Below(below) => below.end().await.0,
         }
     }
 }
@@ -380,7 +409,7 @@ mod below {
                     }
                     Some(Reply::Effect(effect)) => return Ok(Happening::Effect(effect)),
                     Some(Reply::Full(path)) => return Ok(Happening::Full(path)),
-                    Some(Reply::Started(_) | Reply::Failed { .. }) => {}
+                    Some(Reply::Started(_) | Reply::Failed { .. } | Reply::PutBack(_)) => {}
                     None => return Err(io::Error::other("its keeper was killed")),
                 }
             }
@@ -391,20 +420,23 @@ mod below {
             let _ = self.channel.try_write(&[keeper::UNRECORDED]);
         }
 
-        pub(super) async fn end(mut self) -> Option<ExitStatus> {
+        pub(super) async fn end(mut self) -> (Option<ExitStatus>, PutBack) {
             // Gone already where nothing is left.
             let _ = self.channel.try_write(&[keeper::END]);
+            let mut put_back = PutBack::default();
             let gone = async {
                 while let Ok(Some(reply)) = self.next().await {
-                    if let Reply::Ended(status) = reply {
-                        self.status = Some(ExitStatus::from_raw(status));
+                    match reply {
+                        Reply::Ended(status) => self.status = Some(ExitStatus::from_raw(status)),
+                        Reply::PutBack(all) => put_back = all,
+                        _ => {}
                     }
                 }
             };
             if tokio::time::timeout(PATIENCE, gone).await.is_err() {
                 tracing::warn!(pid = self.pid, "a command does not end");
             }
-            self.status
+            (self.status, put_back)
         }
     }
 }

@@ -76,5 +76,6 @@ pub(super) const READABLE: &[&str] = &[
 /// What may be written whatever else may not: nothing of it is kept.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-/// What commands need that change something: terminals of their own, and shared memory.
-pub(super) const TERMINALS: &[&str] = &["/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/pts", "/dev/shm"];
+/// What commands need that change something. No pseudo-terminals: Landlock cannot tell a new one from the user's own, on which
+/// keys would be read and anything shown.
+pub(super) const SHARED: &[&str] = &["/dev/random", "/dev/urandom", "/dev/shm"];

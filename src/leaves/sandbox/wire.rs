@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Policy};
+use super::{Effect, Policy, PutBack};
 use crate::stdx::path_text;
 use crate::stdx::process::start::Program;
 
@@ -75,6 +75,8 @@ pub(super) enum Reply {
     Effect(Effect),
     /// There is no room to save what it is about to change there: it waits for an answer.
     Full(#[serde(with = "path_text")] std::path::PathBuf),
+    /// The last, where something was saved: what the command had changed of it.
+    PutBack(PutBack),
     /// As `waitpid` tells it.
     Ended(i32),
 }

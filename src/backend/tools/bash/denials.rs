@@ -1,12 +1,13 @@
 //! What a sandbox kept a command from: connections as they were refused, and writes as the command's own messages tell them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::permission::files::lexical;
 use crate::sandbox::proxy::Contact;
-use crate::sandbox::{Policy, Reads};
+use crate::sandbox::{Denied, Policy, PutBack, Reads};
 use crate::stdx::host::Pattern;
-use crate::tools::{EDIT, WEB_FETCH};
+use crate::tools::{EDIT, READ, WEB_FETCH};
 
 /// Most denials that a result names.
 const NAMED: usize = 5;
@@ -16,11 +17,11 @@ const LOOKED: usize = 64 * 1024;
 const MESSAGES: [&str; 5] =
     ["permission denied", "operation not permitted", "read-only file system", "eacces", "eperm"];
 
-/// What was denied, with the rule that would allow it.
+/// What was denied, with the rule that would allow it, if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Denial {
     what: String,
-    pub(super) rule: String,
+    pub(super) rule: Option<String>,
 }
 
 /// What to tell of the denials of a command, as notes of its result.
@@ -31,7 +32,10 @@ pub(super) fn notes(denials: &[Denial]) -> Vec<String> {
     let mut notes: Vec<String> = denials
         .iter()
         .take(NAMED)
-        .map(|Denial { what, rule }| format!("The sandbox denied {what}; the rule {rule} would allow it"))
+        .map(|Denial { what, rule }| match rule {
+            Some(rule) => format!("The sandbox denied {what}; the rule {rule} would allow it"),
+            None => format!("The sandbox denied {what}"),
+        })
         .collect();
     let more = denials.len().saturating_sub(NAMED);
     if more > 0 {
@@ -46,13 +50,35 @@ pub(super) fn notes(denials: &[Denial]) -> Vec<String> {
 
 pub(super) fn connection(contact: &Contact) -> Denial {
     let pattern = Pattern::of(&contact.host, contact.port);
-    Denial { what: format!("connecting to {contact}"), rule: format!("{WEB_FETCH}(domain:{pattern})") }
+    Denial { what: format!("connecting to {contact}"), rule: Some(format!("{WEB_FETCH}(domain:{pattern})")) }
 }
 
-/// The writes that the output of a failed command complains of, and that only the policy forbids.
-pub(super) fn writes(output: &str, cwd: &Path, policy: &Policy) -> Vec<Denial> {
+/// What a command was kept from that ran because a rule, a mode or the sandbox allowed it, and no person.
+pub(super) fn guarded(what: &Denied) -> Denial {
+    let rule = |path: &Path| {
+        // Git makes this one first, and puts it in the place of the other.
+        let text = path.display().to_string();
+        let text = text.strip_suffix(".lock").filter(|text| text.contains("/.git/")).unwrap_or(&text);
+        Some(format!("{EDIT}(/{text})"))
+    };
+    match what {
+        Denied::Write(path) if path.starts_with("/dev/shm") => {
+            Denial { what: format!("changing {}, which another program made", path.display()), rule: None }
+        }
+        Denied::Write(path) => Denial {
+            what: format!("changing {}, which is protected: nobody was asked about this command", path.display()),
+            rule: rule(path),
+        },
+        Denied::Read(path) => Denial { what: format!("reading {}", path.display()), rule: None },
+        Denied::Connect(host) => Denial { what: format!("connecting to {host}"), rule: None },
+        Denied::Call(what) => Denial { what: what.clone(), rule: None },
+    }
+}
+
+/// The writes, and the reads below the home folder, that the output of a failed command complains of, and that only the policy forbids.
+pub(super) fn files(output: &str, cwd: &Path, policy: &Policy) -> Vec<Denial> {
     let from = output.floor_char_boundary(output.len().saturating_sub(LOOKED));
-    let mut found: Vec<PathBuf> = Vec::new();
+    let mut found: Vec<Denial> = Vec::new();
     for line in output[from..].lines() {
         let lower = line.to_lowercase();
         if !MESSAGES.iter().any(|message| lower.contains(message)) {
@@ -61,25 +87,65 @@ pub(super) fn writes(output: &str, cwd: &Path, policy: &Policy) -> Vec<Denial> {
         let words = line.split(|c: char| c.is_whitespace() || "'\"`‘’“”()[]<>,;=".contains(c));
         let words = words.map(|word| word.trim_matches(':').trim_end_matches('.'));
         for word in words.filter(|word| word.contains('/')) {
-            let path = lexical(&cwd.join(word));
-            let covered = policy.writes.iter().any(|folder| path.starts_with(folder));
-            // A secret that could not be read is not offered for writing.
-            let secret =
-                matches!(&policy.reads, Reads::AllBut(hidden) if hidden.iter().any(|own| path.starts_with(own)));
-            if covered || secret || !may_write(&path) {
-                continue;
-            }
-            let folder = if path.is_dir() { path } else { path.parent().unwrap_or(&path).to_owned() };
-            if !found.contains(&folder) {
-                found.push(folder);
-            }
+            let denial = file(&lexical(&cwd.join(word)), policy);
+            found.extend(denial.filter(|denial| !found.contains(denial)));
         }
     }
-    let denial = |folder: PathBuf| Denial {
-        what: format!("writing below {}", folder.display()),
-        rule: format!("{EDIT}(/{}/**)", folder.display()),
+    found
+}
+
+/// Why a file that a command complains of is closed to it; None where it is not the policy, or a secret that is not offered.
+fn file(path: &Path, policy: &Policy) -> Option<Denial> {
+    let below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+    let (closed, hidden) = match &policy.reads {
+        Reads::AllBut(hidden) => (false, hidden),
+        Reads::Within { home, open, hidden } => (path.starts_with(home) && !below(open), hidden),
+        Reads::Only { hidden, .. } => (false, hidden),
     };
-    found.into_iter().filter(|folder| folder.components().count() > 2).map(denial).collect()
+    if below(hidden) {
+        return None;
+    }
+    if closed && path.is_file() {
+        let what = format!("reading {}, which is not the workspace and not of a known tool", path.display());
+        return Some(Denial { what, rule: Some(format!("{READ}(/{})", path.display())) });
+    }
+    if below(&policy.writes) || !may_write(path) {
+        return None;
+    }
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    (folder.components().count() > 2).then(|| Denial {
+        what: format!("writing below {}", folder.display()),
+        rule: Some(format!("{EDIT}(/{}/**)", folder.display())),
+    })
+}
+
+/// What to tell of protected files that a command changed.
+pub(super) fn put_back(PutBack { back, lost }: &PutBack) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(first) = back.first() {
+        let rules =
+            back.iter().take(3).map(|path| format!("{EDIT}(/{})", path.display())).collect::<Vec<_>>().join(", ");
+        let more = if back.len() > 1 { format!(" and {} more", back.len() - 1) } else { String::new() };
+        notes.push(format!(
+            "This command ran without asking, so protected files were put back: {}{more}. To change them, allow {rules}, or set \
+             dangerouslyDisableSandbox to true: the user is asked",
+            first.display()
+        ));
+    }
+    if let Some(first) = lost.first() {
+        notes.push(format!("Protected files were changed and could not be put back: {}", first.display()));
+    }
+    notes
+}
+
+/// Why a command does not run.
+pub(super) fn not_started(error: &io::Error, folder: &Path, policy: &Policy) -> String {
+    let ask = match policy.put_back.is_empty() {
+        true => "",
+        // What is too large to be saved is such a reason.
+        false => " Set dangerouslyDisableSandbox to true to have the user asked.",
+    };
+    format!("Cannot start bash in {}: {error}.{ask}", folder.display())
 }
 
 /// Whether the user may change what is at the path, or make it: then it was not the system that refused.
@@ -126,7 +192,7 @@ mod tests {
                 text.replace("OTHER", &other.display().to_string()).replace("WORK", &work.display().to_string())
             };
             let rules: Vec<String> =
-                writes(&put(output), &work, &policy).into_iter().map(|denial| denial.rule).collect();
+                files(&put(output), &work, &policy).into_iter().filter_map(|denial| denial.rule).collect();
             assert_eq!(rules.join(" "), put(want), "{output}");
         }
     }

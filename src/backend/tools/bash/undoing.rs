@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::permission::{Disk, Files};
 use crate::protocol::{Answer, Question};
-use crate::sandbox::{Before, Denied, Effect, Policy, Record, Saved};
+use crate::sandbox::{Before, Denied, Effect, Guard, Policy, Record, Saved};
 use crate::session::compared::Compared;
 use crate::session::recorded::{self, Finished};
 use crate::stdx::git::{User, Variables};
@@ -14,6 +14,9 @@ use crate::tools::{Context, Dirs, Undoing, Unrecordable};
 
 /// Most paths that rules forbade and a result names.
 const NAMED: usize = 5;
+
+/// Most denials that are kept.
+const MOST_KEPT: usize = 50;
 
 /// What the kernel says where a recorded command starts a program that wants more rights than the user has.
 const NO_PRIVILEGES: &str = "no new privileges";
@@ -33,7 +36,11 @@ pub(super) struct Watch<'a> {
     asked: Option<Asked<'a>>,
     /// What was lost because somebody preferred that to an end.
     lost: Vec<String>,
+    /// What rules keep from being changed.
+    forbidden: Vec<PathBuf>,
     denied: Vec<PathBuf>,
+    /// What it was kept from because nobody has agreed to it.
+    pub(super) guarded: Vec<Denied>,
 }
 
 enum Way {
@@ -63,12 +70,17 @@ impl<'a> Watch<'a> {
                 Way::Recorded(record.clone())
             }
             (Undoing::Compared(why), Some(_)) => {
+                if *why == Unrecordable::Privileged {
+                    // Under a supervisor it would gain nothing.
+                    policy.guard = Guard::default();
+                }
                 let roots = workspace(context);
                 let looked = tokio::task::spawn_blocking(move || Compared::look(&roots)).await;
                 Way::Compared(looked.ok().flatten().map(Arc::new), *why)
             }
         };
-        Watch { context, way, asked: None, lost: Vec::new(), denied: Vec::new() }
+        let forbidden = policy.protected.clone();
+        Watch { context, way, asked: None, lost: Vec::new(), forbidden, denied: Vec::new(), guarded: Vec::new() }
     }
 
     /// Whether somebody is waited for.
@@ -84,7 +96,16 @@ impl<'a> Watch<'a> {
                 // Nobody listens: the result says it, too.
                 let _ = self.context.live.send(text);
             }
-            Effect::Denied { what: Denied::Write(path) } if !self.denied.contains(&path) => self.denied.push(path),
+            Effect::Denied { what: Denied::Write(path) }
+                if self.forbidden.iter().any(|rule| path.starts_with(rule)) =>
+            {
+                if !self.denied.contains(&path) {
+                    self.denied.push(path);
+                }
+            }
+            Effect::Denied { what } if self.guarded.len() < MOST_KEPT && !self.guarded.contains(&what) => {
+                self.guarded.push(what);
+            }
             Effect::Touched { .. } | Effect::Denied { .. } | Effect::Connected { .. } => {}
         }
     }

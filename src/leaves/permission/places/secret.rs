@@ -93,9 +93,20 @@ pub(in crate::permission) fn may_be_kept(path: &Path) -> bool {
     }
 }
 
-/// Hidden folders of a home that hold packages and tools.
-const TOOLS: &str = ".cargo/registry .cargo/git .cargo/bin .rustup .pyenv .nvm .rbenv .asdf .sdkman .npm/_cacache .m2/repository \
-    .gradle/caches .local/lib .local/bin .vscode/extensions .oh-my-zsh .deno .bun .ivy2 .opam .nuget/packages .julia/packages";
+/// Folders of a home that hold packages and tools, and no settings: those are where keys are. Of a folder with both only the
+/// parts are here.
+pub(in crate::permission) const TOOLS: &str = ".cargo/registry .cargo/git .cargo/bin .rustup .npm/_cacache .npm/_logs .npm/_npx .node-gyp \
+    .pnpm-store .yarn/berry .yarn/cache .bun .deno .nvm .fnm .volta .nodenv .pyenv .rye .pixi .conda/pkgs .rbenv .rvm .gem/ruby .asdf \
+    .sdkman .jenv .goenv .m2/repository .m2/wrapper .gradle/caches .gradle/wrapper .ivy2/cache .ivy2/local .sbt/boot .sbt/launchers \
+    .coursier/cache .nuget/packages .dotnet/sdk .dotnet/shared .dotnet/host .dotnet/packs .dotnet/tools .ghcup .cabal/packages \
+    .cabal/store .cabal/bin .stack/programs .stack/snapshots .elan .opam .juliaup .julia/packages .julia/artifacts .julia/compiled \
+    .julia/registries .pub-cache/hosted .pub-cache/bin .platformio/packages .wasmtime .foundry/bin .nix-profile .local/lib .local/bin \
+    .local/pipx .local/share/pipx .local/share/uv .local/share/mise .local/share/pnpm .local/share/fnm .local/share/virtualenv \
+    .local/share/virtualenvs .vscode/extensions .oh-my-zsh .cache/pip .cache/uv .cache/pypoetry .cache/pre-commit .cache/go-build \
+    .cache/golangci-lint .cache/pnpm .cache/yarn .cache/node .cache/node-gyp .cache/esbuild .cache/deno .cache/electron \
+    .cache/ms-playwright .cache/puppeteer .cache/Cypress .cache/typescript .cache/ccache .cache/sccache .cache/bazel .cache/bazelisk \
+    .cache/zig .cache/dune .cache/coursier .cache/composer/files .cache/fontconfig .cache/mesa_shader_cache .cache/huggingface/hub \
+    .cache/torch .cache/ruff .cache/mypy .cache/black .cache/hatch";
 
 /// Whether a path outside of the workspace lies among the settings and states of programs, where any may keep a token: below
 /// a hidden folder of a home, in a device, or in a file that not everybody may read.

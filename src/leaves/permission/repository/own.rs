@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::super::confine::installed;
 use super::super::files::Disk;
+use super::super::installed::installed;
 use super::{judge, reads};
 use crate::sandbox::{Level, Policy, Sandbox};
 use crate::stdx::git::{User, Variables};

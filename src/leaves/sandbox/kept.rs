@@ -1,12 +1,13 @@
-//! What must stay as it is while a command runs that nobody was asked about: saved before, put back after, and told.
+//! What must stay as it is while a command runs that nobody was asked about: saved before, and put back once all of it has
+//! ended, by its keeper, which outlives us.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::PutBack;
 use crate::stdx::replace::replace;
-use crate::tools::EDIT;
 
 /// Most bytes and names that are saved: what is larger cannot be kept, so the command asks.
 const BYTES: u64 = 16 << 20;
@@ -41,9 +42,9 @@ impl Kept {
         Ok(Kept { roots: roots.to_vec(), before })
     }
 
-    /// Puts back what was changed, once nothing of the command runs anymore. The paths that were, and those that could not be.
-    pub(super) fn put_back(self) -> (Vec<PathBuf>, Vec<PathBuf>) {
-        let Ok(after) = look(&self.roots) else { return (Vec::new(), self.roots) };
+    /// Puts back what was changed, once nothing of the command runs anymore.
+    pub(super) fn put_back(self) -> PutBack {
+        let Ok(after) = look(&self.roots) else { return PutBack { back: Vec::new(), lost: self.roots } };
         let (mut back, mut lost) = (Vec::new(), Vec::new());
         let mut count = |path: &Path, done: std::io::Result<()>| match done {
             Ok(()) => back.push(path.to_owned()),
@@ -61,7 +62,7 @@ impl Kept {
             }
         }
         back.dedup();
-        (back, lost)
+        PutBack { back, lost }
     }
 }
 
@@ -131,25 +132,6 @@ fn entry(path: &Path, data: &Metadata) -> std::io::Result<Entry> {
     })
 }
 
-/// What to tell of protected files that a command changed.
-pub(super) fn notes((back, lost): &(Vec<PathBuf>, Vec<PathBuf>)) -> Vec<String> {
-    let mut notes = Vec::new();
-    if let Some(first) = back.first() {
-        let rules =
-            back.iter().take(3).map(|path| format!("{EDIT}(/{})", path.display())).collect::<Vec<_>>().join(", ");
-        let more = if back.len() > 1 { format!(" and {} more", back.len() - 1) } else { String::new() };
-        notes.push(format!(
-            "This command ran without asking, so protected files were put back: {}{more}. To change them, allow {rules}, or set \
-             dangerouslyDisableSandbox to true: the user is asked",
-            first.display()
-        ));
-    }
-    if let Some(first) = lost.first() {
-        notes.push(format!("Protected files were changed and could not be put back: {}", first.display()));
-    }
-    notes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,7 +162,7 @@ mod tests {
             let kept = Kept::save(&roots).unwrap();
             let ran = std::process::Command::new("bash").args(["-c", change]).current_dir(&root).status().unwrap();
             assert!(ran.success(), "{change}");
-            let (back, lost) = kept.put_back();
+            let PutBack { back, lost } = kept.put_back();
             let mut named: Vec<String> =
                 back.iter().map(|path| path.strip_prefix(&root).unwrap().display().to_string()).collect();
             named.sort();

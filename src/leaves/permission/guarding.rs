@@ -1,0 +1,52 @@
+//! What a line must not change that runs without a person's own yes: what no edit changes unasked either, held by the kernel.
+
+use std::path::{Path, PathBuf};
+
+use super::Behavior;
+use super::decide::Query;
+use super::files::Files;
+use super::places::TOOLS;
+use super::vocabulary::Matches;
+use crate::sandbox::guard::OF_GIT;
+use crate::sandbox::{Guard, Guarded};
+
+/// The guard of such a line.
+pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
+    let places = query.places;
+    let roots: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();
+    let homes: Vec<PathBuf> = places.home.iter().map(|home| files.resolve(home)).collect();
+    // A project may lie among our own files: there it is one like any other.
+    let apart = |folder: &PathBuf| !roots.iter().any(|root| root.starts_with(folder));
+    let own = places.own.iter().chain([&places.cocode_home]).filter(|own| !own.as_os_str().is_empty());
+    let own = own.map(|own| files.resolve(own)).chain([PathBuf::from("/etc/cocode")]);
+    let mut paths: Vec<PathBuf> = own.filter(apart).collect();
+    // Wherever git obeys something for the workspace: above it, in another repository, in a folder that it names.
+    let elsewhere = (!roots.iter().any(|root| root == cwd)).then_some(cwd);
+    for folder in roots.iter().map(PathBuf::as_path).chain(elsewhere) {
+        let repositories = files.git_reads(folder, places.git_user()).into_iter();
+        for repository in repositories.filter(|folder| files.is_file(&folder.join("HEAD"))) {
+            paths.extend(OF_GIT.iter().filter(|name| **name != "commondir").map(|name| repository.join(name)));
+        }
+        let hooks = files.hooks(folder, places.git_user()).into_iter().map(|hooks| files.resolve(&hooks));
+        paths.extend(hooks.filter(apart));
+    }
+    paths.sort();
+    paths.dedup();
+    // Packages at home bring such files along, too, if the session was started there.
+    let tools = homes.iter().flat_map(|home| TOOLS.split_ascii_whitespace().map(|tool| home.join(tool)));
+    let tools: Vec<PathBuf> = tools.filter(|tool| roots.iter().any(|root| tool.starts_with(root))).collect();
+    let mut guard = Guard { paths, roots, homes, ..Guard::default() };
+    let granted = granted(query, &guard, files);
+    guard.free = tools.into_iter().filter(|tool| guard.says(tool) == Guarded::Free).chain(granted).collect();
+    guard
+}
+
+/// What rules name that let it be edited: one that lets a whole project be edited says nothing of what is protected in it.
+fn granted(query: &Query, guard: &Guard, files: &dyn Files) -> Vec<PathBuf> {
+    let editing = query.vocabulary.tool(Matches::Editing);
+    let rules = query.entries(Behavior::Allow).filter(|entry| entry.rule.governs(editing));
+    let starts = rules.flat_map(|entry| entry.rule.starts(query.places)).filter(|(_, whole)| *whole);
+    let starts = starts.map(|(start, _)| files.resolve(&start)).filter(|start| guard.says(start) != Guarded::Free);
+    // Git writes another file first, which takes its place.
+    starts.flat_map(|start| [PathBuf::from(format!("{}.lock", start.display())), start]).collect()
+}

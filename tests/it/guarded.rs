@@ -1,0 +1,162 @@
+//! What runs without a person's own yes, by a rule or because the sandbox holds it, and what it must leave alone: every line
+//! runs for real, below the real helper.
+
+use std::path::Path;
+use std::process::Command;
+
+use cocode::sandbox::{Level, Sandbox};
+use serde_json::json;
+
+use super::support::harness::{Harness, Ran};
+use super::support::program::Program;
+
+/// What is there before each line: a repository whose other branch, stash and archive bring what is protected.
+const TREE: &str = "set -e
+    git init -q -b main; git config user.name a; git config user.email a@b
+    mkdir src; echo one > src/a; printf 'out/\\n' > .gitignore; git add .; git commit -qm first
+    git checkout -q -b other; mkdir .claude; echo evil > .claude/settings.json; echo two > src/a; git add .; git commit -qm evil
+    git checkout -q main; echo evil > .mcp.json; git add .; git stash -q
+    mkdir -p ../evil/.git/hooks ../evil/plain; echo evil > ../evil/.git/hooks/pre-commit; echo x > ../evil/plain/x
+    tar cf ../evil.tar -C ../evil .; tar cf ../plain.tar -C ../evil plain; mkdir .husky; echo own > .husky/pre-push
+    printf 'hook:\\n\\techo evil > .git/hooks/pre-commit\\nfolder:\\n\\tmv .git x && echo evil > x/hooks/pre-commit; mv x .git\\nplain:\\n\\tmkdir -p out && echo x > out/x\\n' > Makefile";
+
+fn is_there(program: &str) -> bool {
+    cocode::stdx::programs::own(program).is_ok()
+}
+
+async fn confines() -> bool {
+    let sandbox = Sandbox::new(Some(Program::binary().into()));
+    sandbox.probe().await > Level::None && sandbox.records()
+}
+
+fn lines(commands: &[&str]) -> String {
+    let step = |command: &&str| json!({"reply": [{"tool": {"name": "Bash", "input": {"command": command}}}]});
+    serde_json::Value::from_iter(commands.iter().map(step).chain([json!({"reply": [{"text": "Done."}]})])).to_string()
+}
+
+/// Runs the lines by these rules, with nobody there to be asked.
+async fn ran(rules: &str, commands: &[&str]) -> Ran {
+    let harness = Harness::new().unattended().set(&format!("permissions.allow = [{rules}]"));
+    let made = Command::new("bash").args(["-c", TREE]).current_dir(harness.project()).env("HOME", "/nowhere").output();
+    let made = made.unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    harness.script(&lines(commands)).prompt("go").run().await
+}
+
+fn text(root: &Path, file: &str) -> String {
+    std::fs::read_to_string(root.join(file)).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_rule_does_not_speak_for_what_is_protected() {
+    if !confines().await || !is_there("git") || !is_there("make") {
+        return;
+    }
+    // The rule, the line, and the path whose denial it is told, unless the line is asked about; empty: it works.
+    for (rule, line, denied) in [
+        ("Bash(git checkout:*)", "git checkout other", ".claude"),
+        ("Bash(git stash:*)", "git stash pop", ".mcp.json"),
+        ("Bash(git clean:*)", "git clean -fdq", ".husky/pre-push"),
+        ("Bash(tar:*)", "tar xf ../evil.tar", ".git/hooks/pre-commit"),
+        ("Bash(make:*)", "make hook", ".git/hooks/pre-commit"),
+        ("Bash(make:*)", "make folder", ".git"),
+        ("Bash(git branch:*)", "git branch --set-upstream-to=main other", ".git/config"),
+        ("Bash(git config:*)", "git config core.fsmonitor ./evil", ".git/config"),
+        ("Bash(git remote:*)", "git remote add x /x", ".git/config"),
+        ("Bash(git:*)", "git checkout -q --no-track -b third && git commit -q --allow-empty -m second", ""),
+        ("Bash(git:*)", "git tag t && git gc -q && git stash list", ""),
+        ("Bash(git:*)", "git checkout -q other -- src/a && git reset -q --hard && git merge -q --no-commit main", ""),
+        ("Bash(make:*)", "make plain", ""),
+        ("Bash(make:*)', 'Edit(/.git/hooks/**)", "make hook", "granted"),
+    ] {
+        let ran = ran(&format!("'{rule}'"), &[line]).await;
+        let (project, told) = (ran.project(), text(Path::new("/"), ran.log().to_str().unwrap()));
+        let hook = text(&project, ".git/hooks/pre-commit");
+        if denied == "granted" {
+            assert_eq!(hook, "evil\n", "{told}");
+            continue;
+        }
+        assert_eq!((hook.as_str(), text(&project, ".claude/settings.json").as_str()), ("", ""), "{line}: {told}");
+        assert_eq!(
+            (text(&project, ".mcp.json"), text(&project, ".husky/pre-push")),
+            (String::new(), "own\n".to_owned())
+        );
+        let settings = text(&project, ".git/config");
+        assert!(
+            !settings.contains("fsmonitor") && !settings.contains("remote") && !settings.contains("branch"),
+            "{line}"
+        );
+        match denied {
+            "" => {
+                assert!(told.contains("\"outcome\":\"ok\"") && !told.contains("The sandbox denied"), "{line}: {told}")
+            }
+            // What the words say already is asked about before anything runs.
+            _ if told.contains("\"matter\":\"call\",\"yes\":false") => {}
+            path => {
+                let whole = project.canonicalize().unwrap().join(path);
+                let want = format!("denied changing {}", whole.display());
+                let rule = format!("Edit(/{}", whole.display());
+                assert!(told.contains(&want) && told.contains(&rule), "{line}: {want}\n{told}");
+            }
+        }
+    }
+}
+
+/// A program that nobody was asked about sees of the home folder what programs need.
+#[tokio::test]
+async fn what_runs_unasked_reads_no_secrets_at_home() {
+    if !confines().await || !is_there("git") {
+        return;
+    }
+    let secrets = [
+        ".claude/.credentials.json",
+        ".codex/auth.json",
+        ".env",
+        "id_rsa",
+        ".electrum/wallets/w",
+        ".mozilla/x",
+        ".ssh/id",
+        ".cargo/credentials.toml",
+        ".config/gh/hosts.yml",
+        ".config/some/token",
+        "notes.txt",
+        "other/.env",
+        ".cache/x/token",
+        ".local/share/app/db",
+        ".ivy2/.credentials",
+        ".npmrc",
+        ".git-credentials",
+    ];
+    let open = [
+        ".gitconfig",
+        ".cargo/registry/a",
+        ".rustup/settings.toml",
+        ".local/bin/tool",
+        ".config/git/ignore",
+        "go/pkg/a",
+    ];
+    let harness = Harness::new().unattended().set("sandbox.auto_allow = true");
+    let home = harness.project().parent().unwrap().canonicalize().unwrap();
+    let all =
+        |files: &[&str]| files.iter().map(|file| home.join(file).display().to_string()).collect::<Vec<_>>().join(" ");
+    let script = format!(
+        "for f in {}; do cat $f && echo LEAKED $f; done\nfor f in {}; do cat \"$f\" > /dev/null || echo CLOSED $f; done\n\
+         echo new > made && cat made && git status --short && mkdir -p deep && echo x > deep/x && cat deep/x; exit 1\n",
+        all(&secrets),
+        all(&open)
+    );
+    let harness = harness.file("w.sh", &script);
+    for file in secrets.iter().chain(&open) {
+        let path = home.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let content = if file.ends_with("gitconfig") { "[user]\nname = a\n" } else { "5ecret\n" };
+        std::fs::write(path, content).unwrap();
+    }
+    assert!(Command::new("git").args(["init", "-q"]).current_dir(harness.project()).status().unwrap().success());
+    let ran = harness.script(&lines(&["sh w.sh"])).prompt("go").run().await;
+    let told = text(Path::new("/"), ran.log().to_str().unwrap());
+    assert!(told.contains("new\\n") && told.contains("?? w.sh"), "{told}");
+    assert!(!told.contains("5ecret") && !told.contains("LEAKED /") && !told.contains("CLOSED /"), "{told}");
+    let rule = format!("Read(/{}/.env)", home.display());
+    assert!(told.contains("The sandbox denied reading") && told.contains(&rule), "{rule}: {told}");
+}
