@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Why no machine gets further than `Kernel`.
 const NOT_MOUNT: &str = "cocode does not use mount namespaces yet";
 
+/// How the names of folders begin that a run records into; the number of its process follows.
+const PROBE: &str = "cocode-probe-";
+
 /// Stands behind what is remembered where what commands change can be recorded.
 const RECORDS: &str = "records\n";
 
@@ -92,8 +95,32 @@ impl Sandbox {
         tried
     }
 
+    /// A folder for the record of the run, beside what is remembered: one that was left behind by a kill is found there.
+    fn store(&self) -> std::io::Result<tempfile::TempDir> {
+        let prefix = format!("{PROBE}{}-", std::process::id());
+        let named = {
+            let mut named = tempfile::Builder::new();
+            named.prefix(&prefix);
+            named
+        };
+        let beside = self.found.0.file.get().and_then(|file| file.parent());
+        if let Some(folder) = beside.filter(|folder| std::fs::create_dir_all(folder).is_ok()) {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let owner = name.strip_prefix(PROBE).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+                if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+            if let Ok(store) = named.tempdir_in(folder) {
+                return Ok(store);
+            }
+        }
+        named.tempdir()
+    }
+
     async fn tried(&self) -> Result<Level, String> {
-        let store = tempfile::Builder::new().prefix("cocode-probe-").tempdir().map_err(|error| error.to_string())?;
+        let store = self.store().map_err(|error| error.to_string())?;
         let record = Record::new(store.path().to_owned(), Vec::new(), 0, 0);
         // Recording does not hang on being confined.
         let free = Policy { record: Some(record), ..Policy::free() };
