@@ -239,9 +239,15 @@ fn told(screen: &Screen, bytes: &[u8]) -> usize {
 /// However the program is killed, the terminal is as it was, and was told so once.
 #[test]
 fn the_terminal_comes_back() {
-    for (signal, overlay) in [(Signal::KILL, false), (Signal::KILL, true), (Signal::SEGV, false), (Signal::ILL, true)] {
+    for (signal, overlay, confines) in [
+        (Signal::KILL, false, "true"),
+        (Signal::KILL, true, "true"),
+        (Signal::SEGV, false, "true"),
+        (Signal::ILL, true, "true"),
+        (Signal::KILL, false, "false"),
+    ] {
         let args = ["-c", SCRIPT, Program::binary(), "--offline"];
-        let screen = Launch::new("/bin/sh").args(args).start();
+        let screen = Launch::new("/bin/sh").args(args).env("COCODE_SANDBOX__ENABLED", confines).start();
         screen.wait_text("Ask anything");
         screen.settle(Duration::from_millis(200));
         if overlay {
