@@ -21,8 +21,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// How long an answer is thought to be under way. Over a slow line it takes most of that, and a shell that has the terminal
 /// back by then would take it for typing.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// The same for a terminal that has answered before, unless it took longer then.
-const PROMPT_TIME: Duration = Duration::from_millis(250);
+/// The same for a terminal that has answered before, unless it took longer then; a busy machine needs some of it.
+const PROMPT_TIME: Duration = Duration::from_millis(500);
 
 /// What comes from the terminal.
 #[derive(Debug, Clone, PartialEq)]

@@ -86,8 +86,6 @@ impl vt100::Callbacks for Answers {
                 self.replies.extend_from_slice(format!("\x1b[{};{column}R", row + 1).as_bytes());
             }
             (None, 'n', 5) => self.replies.extend_from_slice(b"\x1b[0n"),
-            // A window that loses the focus just as nobody asks for that anymore.
-            (Some(b'?'), 'l', 1004) => self.replies.extend_from_slice(b"\x1b[O"),
             (None, 'c', _) => self.replies.extend_from_slice(b"\x1b[?62;22c"),
             (Some(b'?'), 'u', _) => self.replies.extend_from_slice(b"\x1b[?0u"),
             // This emulator cuts rows at a resize as xterm does, so it says that it is one.
