@@ -282,7 +282,7 @@ impl ShellPattern {
         }
     }
 
-    /// The same without the stars around it, where there are no others: for rules that forbid `git push*` means what
+    /// The same without the stars around it, where it has no others: for rules that forbid `git push*` means what
     /// `git push:*` means, and more.
     pub(super) fn plain(&self) -> Option<ShellPattern> {
         let ShellPattern::Wildcard(text) = self else { return None };
