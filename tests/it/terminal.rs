@@ -31,8 +31,13 @@ pub(crate) fn launch(program: &Program, size: (u16, u16), args: &[&str]) -> Scre
 
 /// Starts what may end before anybody sees it.
 pub(crate) fn begin(program: &Program, size: (u16, u16), args: &[&str]) -> Screen {
-    let launch = Launch::new(Program::binary())
-        .args(args.iter().copied())
+    begin_line(program, size, &[&[Program::binary()], args].concat())
+}
+
+/// The same with another program in front, which starts it.
+fn begin_line(program: &Program, size: (u16, u16), line: &[&str]) -> Screen {
+    let launch = Launch::new(line[0])
+        .args(line[1..].iter().copied())
         .env("HOME", program.home())
         .cwd(program.project())
         .size(size.0, size.1);
@@ -239,6 +244,25 @@ fn a_signal_restores_the_terminal() {
         restored(&screen);
         assert_eq!(screen.scrollback_text().matches("Words.").count(), 1, "{}", screen.scrollback_text());
     }
+}
+
+/// A process has no group and no session where their leader is outside its namespace, as in some containers.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_leader_outside_the_namespace_is_no_trouble() {
+    let unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let here = std::process::Command::new(unshare[0]).args(&unshare[1..]).arg("true").status();
+    if !here.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let program = Program::new();
+    let script = program.script("script.yaml", "- reply: [text: Words.]\n");
+    let line = [&unshare[..], &[Program::binary(), "--offline-script", &script]].concat();
+    let mut screen = begin_line(&program, (80, 24), &line);
+    screen.wait_text(READY);
+    screen.send("go\r");
+    screen.wait_text("Words.");
+    leave(&mut screen);
 }
 
 #[test]

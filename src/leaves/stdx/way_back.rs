@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{getpgrp, getsid};
 use rustix::termios::{Action, OptionalActions, QueueSelector, Termios, tcflow, tcflush, tcsetattr};
 
 /// Something was switched on in the terminal at all.
@@ -89,8 +88,10 @@ impl WayBack {
     pub fn hold(&self, cooked: &Termios) {
         // SAFETY: nobody reads it before the state says so.
         unsafe { (*self.cooked.get()).write(cooked.clone()) };
-        self.group.store(getpgrp().as_raw_nonzero().get(), Ordering::Relaxed);
-        let session = getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
+        // Both are 0 where their leader is outside our namespace of processes, which rustix's `Pid` cannot say.
+        // SAFETY: neither call has a precondition.
+        let (group, session) = unsafe { (libc::getpgrp(), libc::getsid(0)) };
+        self.group.store(group, Ordering::Relaxed);
         self.session.store(session, Ordering::Relaxed);
         self.state.store(HELD, Ordering::Release);
     }
