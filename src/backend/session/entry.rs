@@ -306,6 +306,14 @@ impl Version {
         }
     }
 
+    /// Of a file that was looked at.
+    pub fn stamp(&self) -> Option<&Stamp> {
+        match self {
+            Version::File { stamp, .. } => stamp.as_ref(),
+            _ => None,
+        }
+    }
+
     pub fn blob(&self) -> Option<&BlobId> {
         match self {
             Version::File { content: Content::Blob(blob), .. } => Some(blob),

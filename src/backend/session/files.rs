@@ -11,7 +11,7 @@ use super::error::Error;
 use super::names::Names;
 use super::recorded::{self, Reader};
 use super::store::Store;
-use super::without::{Held, Source, Without, failed};
+use super::without::{Held, Source, Together, Without, failed};
 use crate::message::{BlobId, CallId};
 use crate::sandbox::record::{Number, Stamp};
 use crate::stdx::hash::sha256_hex;
@@ -315,7 +315,7 @@ impl Files {
 
     /// Works out what the path is to hold; `None` if it already does. Saves what it holds now, so that the step can be
     /// undone.
-    pub(super) fn prepare(&self, step: &Step, all: &HashSet<&Path>, forced: Forced) -> Result<Option<Ready>, String> {
+    pub(super) fn prepare(&self, step: &Step, all: &Together<'_>, forced: Forced) -> Result<Option<Ready>, String> {
         self.ready(self.without(step, all)?, forced)
     }
 

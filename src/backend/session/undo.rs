@@ -1,6 +1,5 @@
 //! Undoes and redoes file changes, without git: contents are blobs next to the log.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::changes::{AGAIN, Plan, Step};
@@ -11,7 +10,7 @@ use super::recorded::{self, Finished};
 use super::restoring::Put;
 use super::review::{Changed, Content, Sides, take_back};
 use super::session::Session;
-use super::without::{Held, Source, Without};
+use super::without::{Held, Source, Together, Without};
 use crate::message::BlobId;
 use crate::protocol::{Author, ChangedBy, RewindWhat, Span, Verdict, restored_line};
 use crate::stdx::hash::sha256_hex;
@@ -236,7 +235,7 @@ impl Session {
         let scope = |turn: Option<Seq>, prompt: String| {
             let steps = files.back(turn);
             let more = steps.len().saturating_sub(REVIEWED);
-            let all = paths(&steps);
+            let all = files.together(&steps);
             let of = |step| Some(Sides { by: self.authors(&Step::commands(step)), ..sides_of(files, step, &all)? });
             let mut sides: Vec<Sides> = steps.iter().take(REVIEWED).filter_map(of).collect();
             if more > 0 {
@@ -266,6 +265,7 @@ impl Session {
         let how = Restore::Review;
         let mut done = Restored::nothing(how);
         let steps = self.files().back(turn);
+        let all = self.files().together(&steps);
         let mut ready = Vec::new();
         for verdict in verdicts {
             let spans: Vec<Span> = verdict.hunks.iter().filter(|hunk| hunk.revert).map(|hunk| hunk.span).collect();
@@ -274,7 +274,7 @@ impl Session {
             }
             let step = steps.iter().find(|step| step.path == verdict.path);
             let found = step.ok_or_else(|| "has nothing left to revert".to_owned());
-            let worked = found.and_then(|step| self.files().without(step, &paths(&steps))).and_then(|mut without| {
+            let worked = found.and_then(|step| self.files().without(step, &all)).and_then(|mut without| {
                 let hash = |bytes: &Content| bytes.as_deref().map(|bytes| BlobId(sha256_hex(bytes)));
                 let (new, old) = contents(self.files(), &without)?;
                 let same = hash(&old) == verdict.now && hash(&new) == verdict.without;
@@ -308,7 +308,7 @@ impl Session {
         let mut done = Restored { turn, ..Restored::nothing(how) };
         let (mut ready, mut refused) = (Vec::new(), Vec::new());
         let forced = if plan.steps.len() > FORCED { Forced::Later } else { Forced::Each };
-        let all = paths(&plan.steps);
+        let all = self.files().together(&plan.steps);
         for step in &plan.steps {
             let by = self.authors(&step.commands());
             done.by.extend((!by.is_empty()).then(|| ChangedBy { path: step.path.clone(), by }));
@@ -411,12 +411,8 @@ fn first_of(text: &str) -> String {
     }
 }
 
-fn paths(steps: &[Step]) -> HashSet<&Path> {
-    steps.iter().map(|step| step.path.as_path()).collect()
-}
-
 /// Both sides of what a step undoes; none where they do not differ, or are folders.
-fn sides_of(files: &Files, step: &Step, all: &HashSet<&Path>) -> Option<Sides> {
+fn sides_of(files: &Files, step: &Step, all: &Together<'_>) -> Option<Sides> {
     if step.path.starts_with(files.store.dir()) {
         return None;
     }
@@ -430,7 +426,9 @@ fn sides_of(files: &Files, step: &Step, all: &HashSet<&Path>) -> Option<Sides> {
         Ok(without) => contents(files, &without),
         Err(why) => Err(why),
     };
-    Some(Sides { path: step.path.clone(), both, by: Vec::new() })
+    // Only which file it is differs.
+    let differ = both.as_ref().map_or(true, |(to, now)| to != now);
+    differ.then(|| Sides { path: step.path.clone(), both, by: Vec::new() })
 }
 
 /// What a path would hold without the changes, and what it holds. Of a link it is the target.

@@ -9,6 +9,7 @@ use super::changes::{Change, Step};
 use super::entry::{Content, Replaced, Version};
 use super::files::{Files, LARGEST, is_absent};
 use super::merge::{meeting, merge, only_formats};
+use super::names::Names;
 use super::recorded;
 use crate::message::BlobId;
 use crate::sandbox::record::Stamp;
@@ -50,17 +51,47 @@ pub(super) struct Without {
     pub(super) unsaved_by: Option<String>,
 }
 
+impl Held {
+    /// Of a file that was looked at.
+    fn stamp(&self) -> Option<&Stamp> {
+        match self {
+            Held::File(Source::Now(stamp)) => Some(stamp),
+            Held::File(Source::Saved(_, stamp)) => stamp.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// Steps that are taken together.
+#[derive(Debug)]
+pub(super) struct Together<'a> {
+    paths: HashSet<&'a Path>,
+    names: Names,
+}
+
+impl Together<'_> {
+    /// Whether a change put another file in the place of one, and that one is there: the file is to be put back even where
+    /// both hold the same, for the sake of its other names.
+    fn is_replaced(&self, change: &Change, to: &Held) -> bool {
+        let (Some(was), Some(is)) = (change.before.stamp(), change.after().stamp()) else { return false };
+        was.has_names(is) && !self.names.same(was, is) && to.stamp().is_some_and(|stamp| self.names.same(stamp, is))
+    }
+}
+
 impl Files {
+    pub(super) fn together<'a>(&self, steps: &'a [Step]) -> Together<'a> {
+        Together { paths: steps.iter().map(|step| step.path.as_path()).collect(), names: Names::read(&self.store) }
+    }
+
     /// What the path would hold without some changes; everybody else's stay.
-    /// `all` are the paths of all steps that are taken together.
-    pub(super) fn without(&self, step: &Step, all: &HashSet<&Path>) -> Result<Without, String> {
+    pub(super) fn without(&self, step: &Step, all: &Together<'_>) -> Result<Without, String> {
         let path = &step.path;
         let links = step.chain.iter().any(|change| {
             [&change.before, change.after()].iter().any(|version| matches!(version, Version::Link { .. }))
         });
         let from = match look(path, links) {
             // A folder above it is a link now, and is to be a folder again: nothing is there.
-            Err(_) if first_link(path).is_some_and(|link| link != *path && all.contains(link.as_path())) => {
+            Err(_) if first_link(path).is_some_and(|link| link != *path && all.paths.contains(link.as_path())) => {
                 Version::Absent
             }
             from => from?,
@@ -75,7 +106,7 @@ impl Files {
             {
                 unsaved_by = unsaved_by.or_else(|| change.record.clone());
             }
-            let is_before = self.same(path, &to, &change.before);
+            let is_before = self.same(path, &to, &change.before) && !all.is_replaced(change, &to);
             // Bits that somebody else set meanwhile stay.
             let touchable = !is_before || change.before.mode() != after.mode();
             if touchable && (mode == after.mode() || to == Held::Absent || after.mode().is_none()) {

@@ -79,6 +79,10 @@ impl Closing<'_> {
         {
             self.again.push(Again { path: path.clone(), was, is: *is, apart: !was.same_file(is) });
         }
+        // Another file with the same content changes what is written under the names of either.
+        let of = before.stamp().zip(after.stamp());
+        let replaced = of.is_some_and(|(was, is)| !was.same_file(is) && was.has_names(is));
+        let same = same && !replaced;
         if same && before.mode() == after.mode() {
             return Ok(());
         }
@@ -111,7 +115,7 @@ impl Closing<'_> {
             && !was.same_content(&is)
         {
             self.again.push(Again { path: path.to_owned(), was: *was, is, apart: false });
-            *was = is;
+            *was = Stamp { links: was.links, ..is };
         }
     }
 

@@ -57,6 +57,9 @@ pub struct Stamp {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
+    /// How many names it has, those in a store included.
+    #[serde(default)]
+    pub links: u64,
 }
 
 impl Stamp {
@@ -74,12 +77,13 @@ impl Stamp {
             mode: meta.mode(),
             uid: meta.uid(),
             gid: meta.gid(),
+            links: meta.nlink(),
         }
     }
 
     #[cfg(not(unix))]
     pub fn of(meta: &Metadata) -> Stamp {
-        Stamp { dev: 0, ino: 0, size: meta.len(), mtime: 0, ctime: 0, born: 0, mode: 0, uid: 0, gid: 0 }
+        Stamp { dev: 0, ino: 0, size: meta.len(), mtime: 0, ctime: 0, born: 0, mode: 0, uid: 0, gid: 0, links: 0 }
     }
 
     /// Whether the content is the same, as far as anybody can tell without reading it: a program can set times back.
@@ -100,6 +104,11 @@ impl Stamp {
     pub fn same_file(&self, other: &Stamp) -> bool {
         let born = self.born == other.born || self.born == 0 || other.born == 0;
         born && (self.dev, self.ino) == (other.dev, other.ino)
+    }
+
+    /// Whether it matters which of two files a path names, even where both hold the same: one of them has other names.
+    pub fn has_names(&self, other: &Stamp) -> bool {
+        self.links.max(other.links) > 1
     }
 }
 

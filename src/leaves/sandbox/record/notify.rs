@@ -129,8 +129,6 @@ pub(super) struct Spot {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     pub(super) stamp: Stamp,
-    /// How many names it has.
-    pub(super) links: u32,
     /// Bytes that it takes on the disk.
     pub(super) taken: u64,
 }
@@ -148,8 +146,9 @@ impl Seen {
             mode: stat.stx_mode.into(),
             uid: stat.stx_uid,
             gid: stat.stx_gid,
+            links: stat.stx_nlink.into(),
         };
-        Seen { stamp, links: stat.stx_nlink, taken: stat.stx_blocks.saturating_mul(512) }
+        Seen { stamp, taken: stat.stx_blocks.saturating_mul(512) }
     }
 
     pub(super) fn kind(&self) -> FileType {

@@ -313,7 +313,7 @@ impl Recorder {
             }
         }
         let path = spot.path.clone();
-        if !linked && seen.links > 1 {
+        if !linked && seen.stamp.links > 1 {
             let live = self.live(&name, mode, seen)?;
             if rustix::fs::linkat(&spot.folder, &spot.name, &self.store, &live, AtFlags::empty()).is_err() {
                 self.missed(format!("other names (hard links) of {}", spot.path.display()))?;
