@@ -164,6 +164,28 @@ async fn whoever_runs_them() {
     assert!(ran.trace().contains("[created made; changed a]"), "{}", ran.trace());
     assert_eq!(tree(&project), old, "{}", ran.trace());
 
+    // Each line is undone and redone by itself, and so is what came before them.
+    let model = json!([{"reply": [{"tool": {"name": "Write", "input": {"file_path": "f", "content": "model\n"}}}]}, {"reply": [{"text": "Done."}]}]);
+    let harness = bypassing().script(&model.to_string());
+    let project = harness.project();
+    let mut ran =
+        harness.prompt("go").prompt("!echo 1 > g").prompt("!echo 2 >> g").prompt("!true").prompt("!rm f").run().await;
+    let held = || ["f", "g"].map(|name| fs::read_to_string(project.join(name)).unwrap_or_default());
+    for (command, told, want) in [
+        ("/undo", "!rm f", ["model\n", "1\n2\n"]),
+        ("/undo", "!echo 2 >> g", ["model\n", "1\n"]),
+        ("/undo", "!echo 1 > g", ["model\n", ""]),
+        ("/undo", "go", ["", ""]),
+        ("/redo", "", ["model\n", ""]),
+        ("/redo", "", ["model\n", "1\n"]),
+        ("/redo", "", ["model\n", "1\n2\n"]),
+        ("/redo", "", ["", "1\n2\n"]),
+    ] {
+        ran = Harness::after(ran).prompt(command).run().await;
+        assert_eq!(held(), want, "{command} {told}: {}", ran.trace());
+        assert!(ran.trace().contains(told), "{command} {told}: {}", ran.trace());
+    }
+
     let task = json!({"tool": {"name": "Task", "input": {"description": "d", "prompt": "p", "subagent_type": "general-purpose"}}});
     let bash = |line: &str| json!({"for": "agent:general-purpose", "reply": [{"tool": {"name": "Bash", "input": {"command": line}}}]});
     let done = json!({"for": "agent:general-purpose", "reply": [{"text": "Done."}]});

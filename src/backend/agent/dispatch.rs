@@ -336,6 +336,7 @@ impl Agent {
             Ok(ready) => ready.with(Permit::by_hand(), Consent::Given),
             Err((id, problem)) => return Ok(ToolResult::of_text(id, Outcome::Error, problem)),
         };
+        self.conversation.append(EntryKind::ShellStarted { command: command.to_owned() })?;
         undoing::announce(self, &mut permitted).await?;
         let mut done = self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await;
         undoing::note(self, &mut done, mailbox).await?;

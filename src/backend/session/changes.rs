@@ -123,6 +123,11 @@ impl Changes {
                 self.temporaries.clear();
                 self.fresh.clear();
             }
+            // What comes behind a line is not the line's, nor that of the turn before it.
+            EntryKind::ShellStarted { .. } | EntryKind::ShellRan { .. } => {
+                self.start = seq;
+                self.turn += 1;
+            }
             EntryKind::FileBefore { path, blob, mode, folders } => {
                 self.made.extend(path.ancestors().skip(1).take(*folders).map(Path::to_owned));
                 self.fresh.extend((*folders > 0).then(|| path.clone()));
@@ -314,6 +319,11 @@ impl Changes {
         let undone = self.last.iter().flat_map(|(_, files)| files).filter(|file| self.open.contains(&file.path));
         let undone = undone.flat_map(|file| self.step(file.clone(), true).chain);
         newest.into_iter().filter(|change| change.open).cloned().chain(undone).collect()
+    }
+
+    /// True if changes in effect begin at an entry.
+    pub(super) fn starts_at(&self, seq: Seq) -> bool {
+        self.units.binary_search_by_key(&seq, |unit| unit.start).is_ok()
     }
 
     /// True if files changed between two entries and the change is in effect.

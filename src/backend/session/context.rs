@@ -180,6 +180,7 @@ impl Context {
             | EntryKind::FilesKnown { .. }
             | EntryKind::FilesRestored { .. }
             | EntryKind::CommandRan { .. }
+            | EntryKind::ShellStarted { .. }
             | EntryKind::CommandChanged { .. }
             | EntryKind::ShellRan { .. }
             | EntryKind::Rewind { .. }

@@ -136,6 +136,10 @@ pub enum EntryKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missed: Vec<String>,
     },
+    /// The user's own `!` line is about to run: undo and rewind go back to before it, as to before a prompt.
+    ShellStarted {
+        command: String,
+    },
     /// The user's own `!` line and what it wrote, for the screen: the model reads of it in a message. No code when it was
     /// killed.
     ShellRan {
@@ -237,6 +241,17 @@ pub enum EntryKind {
     /// Written by a newer version; kept in the file, without effect here.
     #[serde(other)]
     Unknown,
+}
+
+impl EntryKind {
+    /// What the user typed where this is a message or the start of a `!` line.
+    pub(super) fn typed(&self) -> Option<String> {
+        match self {
+            EntryKind::Message { message } => Some(message.text()),
+            EntryKind::ShellStarted { command } => Some(format!("!{command}")),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -25,7 +25,8 @@ pub struct PromptRow {
 }
 
 impl Session {
-    /// The user's prompts that count, oldest first: those that a boundary put away included.
+    /// The user's prompts that count, oldest first: those that a boundary put away included. A `!` line is one while
+    /// what it changed is in effect.
     ///
     /// # Errors
     /// What reading the log says.
@@ -35,30 +36,30 @@ impl Session {
             return Ok(prompts);
         }
         let lines = self.folds.unpacked();
-        let mut indexes: Vec<usize> =
-            self.folds.timeline.back().filter(|index| lines[*index].tag == Tag::Prompt).collect();
-        indexes.reverse();
+        let changes = &self.files().changes;
+        let starts = |line: &Line| line.tag == Tag::Prompt || line.tag == Tag::Other && changes.starts_at(line.seq);
+        let mut found: Vec<Line> = self.folds.timeline.back().map(|index| lines[index]).filter(starts).collect();
+        found.reverse();
         let mut log = Reader::open(self.log())?;
-        for (at, index) in indexes.iter().enumerate() {
-            let line = lines[*index];
-            let next = indexes.get(at + 1).map_or(Seq::MAX, |next| lines[*next].seq);
-            if let Some(Entry { kind: EntryKind::Message { message }, .. }) = log.read(line)? {
-                let changed_files = self.files().changes.any_between(line.seq, next);
-                prompts.push(PromptRow { seq: line.seq, text: message.text(), changed_files });
+        for line in found {
+            if let Some(text) = log.read(line)?.and_then(|entry| entry.kind.typed()) {
+                prompts.push(PromptRow { seq: line.seq, text, changed_files: false });
             }
+        }
+        let mut next = Seq::MAX;
+        for prompt in prompts.iter_mut().rev() {
+            prompt.changed_files = changes.any_between(prompt.seq, next);
+            next = prompt.seq;
         }
         Ok(prompts)
     }
 
-    /// The prompt at `seq`, if one that counts is there.
+    /// The prompt or `!` line at `seq`, if one that counts is there.
     pub(super) fn prompt_at(&self, seq: Seq) -> Result<Option<String>, Error> {
         let lines = self.folds.unpacked();
         let found = self.folds.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
-        let Some(line) = found.filter(|line| line.tag == Tag::Prompt) else { return Ok(None) };
-        match Reader::open(self.log())?.read(line)? {
-            Some(Entry { kind: EntryKind::Message { message }, .. }) => Ok(Some(message.text())),
-            _ => Ok(None),
-        }
+        let Some(line) = found.filter(|line| matches!(line.tag, Tag::Prompt | Tag::Other)) else { return Ok(None) };
+        Ok(Reader::open(self.log())?.read(line)?.and_then(|entry| entry.kind.typed()))
     }
 
     /// The last `turns` prompts with all that followed, oldest first, and the number of messages before them.
@@ -231,6 +232,7 @@ impl Screen {
             | EntryKind::FileTouched { .. }
             | EntryKind::FilesKnown { .. }
             | EntryKind::CommandRan { .. }
+            | EntryKind::ShellStarted { .. }
             | EntryKind::CommandChanged { .. }
             | EntryKind::Title { .. }
             | EntryKind::ModeChanged { .. }

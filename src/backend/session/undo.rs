@@ -370,10 +370,9 @@ impl Session {
         Ok(failed)
     }
 
-    /// How a prompt begins; `None` if no prompt is there.
+    /// How a prompt or a `!` line begins; `None` if neither is there.
     fn first_line(&self, prompt: Seq) -> Option<String> {
-        let Some(EntryKind::Message { message }) = self.entry(prompt).map(|entry| entry.kind) else { return None };
-        let text = message.text();
+        let text = self.entry(prompt)?.kind.typed()?;
         Some(first_of(&text)).filter(|line| !line.is_empty())
     }
 
@@ -593,6 +592,39 @@ mod tests {
         assert!(matches!(it.session.redo(), Err(Error::Nothing("redo"))));
         let done = it.session.undo().unwrap();
         it.check(done, &["b"], &[], &[], &["a2", "b1", "c0"]);
+    }
+
+    /// Lines of the user without a prompt between them are turns of their own, to undo, to review and to go back to.
+    #[test]
+    fn a_line_of_the_users_is_a_turn_of_its_own() {
+        let mut it = Fixture::new(&[]);
+        it.turn();
+        it.change("a", Some("a1"));
+        for (command, name, text) in [("echo 1 > b", "b", "b1"), ("echo 2 > b", "b", "b2"), ("echo 1 > c", "c", "c1")] {
+            it.session.append(EntryKind::ShellStarted { command: command.into() }).unwrap();
+            it.change(name, Some(text));
+            let ran = EntryKind::ShellRan { command: command.into(), output: String::new(), code: Some(0) };
+            it.session.append(ran).unwrap();
+        }
+        let scopes: Vec<String> = it.session.reviews(9).into_iter().map(|scope| scope.prompt).collect();
+        assert_eq!(scopes, ["", "!echo 1 > c", "!echo 2 > b", "!echo 1 > b", "go"]);
+        let rows = |it: &Fixture| -> Vec<(String, bool)> {
+            it.session.prompts().unwrap().into_iter().map(|row| (row.text, row.changed_files)).collect()
+        };
+        let want = ["go", "!echo 1 > b", "!echo 2 > b", "!echo 1 > c"].map(|text| (text.to_owned(), true));
+        assert_eq!(rows(&it), want);
+        for (turn, files) in [("!echo 1 > c", ["a1", "b2", "-"]), ("!echo 2 > b", ["a1", "b1", "-"])] {
+            assert_eq!(it.session.undo().unwrap().turn.as_deref(), Some(turn));
+            it.holds(&files);
+        }
+        assert_eq!(rows(&it), want[..2]);
+        it.session.redo().unwrap();
+        it.holds(&["a1", "b2", "-"]);
+        let second = it.session.prompts().unwrap()[1].seq;
+        let rewound = it.session.rewind(second, RewindWhat::Both).unwrap();
+        assert_eq!(rewound.prompt, "!echo 1 > b");
+        it.holds(&["a1", "-", "-"]);
+        assert_eq!(rows(&it), want[..1]);
     }
 
     /// What a user decides who takes hunks of these files back, by their numbers.
