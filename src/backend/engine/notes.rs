@@ -18,18 +18,21 @@ struct Place {
 const LOCAL: &str = ".local.";
 const PROMPT: &str = "Send it as a prompt";
 
-/// The memory files of a session that take a line: one that is there, or else the first of its kind.
+/// The user's own file in Claude Code, which reads it under no other name.
+const USUAL: &str = "CLAUDE.md";
+
+/// The memory files of a session that take a line: one that is there, or else the usual one, or the first of its kind.
 fn places(names: &[String], project: &Path, home: &Path) -> Vec<Place> {
-    let of = |folder: &Path, local: bool| {
-        let mut names = names.iter().filter(|name| name.contains(LOCAL) == local).map(|name| folder.join(name));
-        let first = names.clone().next();
-        names.find(|file| file.is_file()).or(first)
+    let of = |folder: &Path, local: bool, usual: Option<&str>| {
+        let mut names = names.iter().filter(|name| name.contains(LOCAL) == local);
+        let new = names.clone().find(|name| Some(name.as_str()) == usual).or(names.clone().next());
+        names.find(|name| folder.join(name).is_file()).or(new).map(|name| folder.join(name))
     };
     let place = |label, about, file: Option<PathBuf>| file.map(|file| Place { label, about, file });
     [
-        place("Project", "shared with everyone who works on it", of(project, false)),
-        place("Local", "this project, you alone", of(project, true)),
-        place("User", "all your projects", of(home, false)),
+        place("Project", "shared with everyone who works on it", of(project, false, None)),
+        place("Local", "this project, you alone", of(project, true, None)),
+        place("User", "all your projects", of(home, false, Some(USUAL))),
     ]
     .into_iter()
     .flatten()
@@ -105,13 +108,19 @@ mod tests {
         let (project, home) = (temp.path().join("p"), temp.path().join("h"));
         std::fs::create_dir_all(&project).unwrap();
         let names = ["AGENTS.md", "CLAUDE.md", "CLAUDE.local.md"].map(str::to_owned);
-        let files = || {
+        std::fs::create_dir_all(&home).unwrap();
+        let check = |there: &str, names: &[String], want: [&str; 3]| {
+            std::fs::write(temp.path().join(there), "").unwrap();
             let name = |place: Place| place.file.strip_prefix(temp.path()).unwrap().display().to_string();
-            places(&names, &project, &home).into_iter().map(name).collect::<Vec<_>>()
+            let found: Vec<String> = places(names, &project, &home).into_iter().map(name).collect();
+            assert_eq!(found, want, "{there}");
         };
-        assert_eq!(files(), ["p/AGENTS.md", "p/CLAUDE.local.md", "h/AGENTS.md"]);
-        std::fs::write(project.join("CLAUDE.md"), "").unwrap();
-        assert_eq!(files(), ["p/CLAUDE.md", "p/CLAUDE.local.md", "h/AGENTS.md"]);
+        // Of the user's own files Claude Code reads one alone.
+        check("other", &names, ["p/AGENTS.md", "p/CLAUDE.local.md", "h/CLAUDE.md"]);
+        check("p/CLAUDE.md", &names, ["p/CLAUDE.md", "p/CLAUDE.local.md", "h/CLAUDE.md"]);
+        check("h/AGENTS.md", &names, ["p/CLAUDE.md", "p/CLAUDE.local.md", "h/AGENTS.md"]);
+        let own = ["NOTES.md", "NOTES.local.md"].map(str::to_owned);
+        check("other", &own, ["p/NOTES.md", "p/NOTES.local.md", "h/NOTES.md"]);
         assert!(places(&[], &project, &home).is_empty());
     }
 
