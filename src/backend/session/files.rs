@@ -82,6 +82,31 @@ struct Known {
     paths: HashSet<usize>,
     /// As commands found and left it, with the time.
     versions: Vec<(u64, Version)>,
+    /// When a command found it.
+    found: Option<u64>,
+}
+
+impl Known {
+    /// What happened to the file itself, whatever its names are by now; none where it is what it was.
+    fn change(&self, path: PathBuf) -> Option<Change> {
+        let (began, first) = self.versions.first()?;
+        let (_, last) = self.versions.last()?;
+        // Where its bits alone were changed, the content is what it was.
+        let told =
+            |(_, version): &&(u64, Version)| !matches!(version, Version::File { content: Content::Untouched, .. });
+        let with = |version: &Version, of: Option<&(u64, Version)>| match (version, of) {
+            (Version::File { mode, .. }, Some((_, Version::File { content, stamp, .. }))) => {
+                Version::File { content: content.clone(), mode: *mode, stamp: *stamp }
+            }
+            (version, _) => version.clone(),
+        };
+        let before = with(first, self.versions.iter().find(told));
+        let after = with(last, self.versions.iter().rfind(told));
+        let same = before.stamp().zip(after.stamp()).is_some_and(|(was, is)| was.same_content(is));
+        // One that a command made has only names that were made, too.
+        (self.found == Some(*began) && !(same && before.mode() == after.mode()))
+            .then(|| Change::new(path, before, vec![after], false))
+    }
 }
 
 /// A path whose new content is worked out and saved.
@@ -141,21 +166,19 @@ impl Files {
 
     /// A file is one, however many names it has. What it was before the first change under any of them is what it was under
     /// all of them, though commands that came later found it changed already; and what a command left under one name may be
-    /// what a later one made of it under another. The steps are in the order of the first changes.
-    fn by_file(&self, steps: &mut [Step]) {
-        let of_a_file = |version: &Version| match version {
-            Version::File { stamp: Some(stamp), .. } => Some(*stamp),
-            _ => None,
-        };
-        let mut names = None;
-        let mut file = |version: &Version| {
-            let stamp = of_a_file(version)?;
-            Some(names.get_or_insert_with(|| Names::read(&self.store)).first(&stamp))
-        };
+    /// what a later one made of it under another. The steps are in the order of the first changes. One is added for each file
+    /// that was changed under a name which it loses now: it has others that nobody mentions.
+    fn by_file(&self, steps: &mut Vec<Step>) {
+        let names = Names::read(&self.store);
+        let file = |version: &Version| version.stamp().map(|stamp| names.first(stamp));
         let mut known: HashMap<Number, Known> = HashMap::new();
         for (at, step) in steps.iter().enumerate() {
             for change in &step.chain {
                 let (began, ended) = change.during.unwrap_or_default();
+                if let Some(file) = file(&change.before) {
+                    let found = &mut known.entry(file).or_default().found;
+                    *found = Some(found.map_or(began, |found| found.min(began)));
+                }
                 for (time, version) in [(began, &change.before), (ended, change.after())] {
                     if let Some(file) = file(version) {
                         let known = known.entry(file).or_default();
@@ -165,13 +188,11 @@ impl Files {
                 }
             }
         }
-        known.retain(|_, known| known.paths.len() > 1);
-        if known.is_empty() {
-            return;
-        }
         known.values_mut().for_each(|known| known.versions.sort_by_key(|(time, _)| *time));
+        let own = self.own_steps(&known, steps, &names);
+        known.retain(|_, known| known.paths.len() > 1);
         let (mut contents, mut modes) = (HashMap::new(), HashMap::new());
-        for step in steps {
+        for step in steps.iter_mut() {
             for change in &mut step.chain {
                 let (_, ended) = change.during.unwrap_or_default();
                 let later = file(change.after()).and_then(|file| known.get(&file)).map(|known| &known.versions);
@@ -197,6 +218,25 @@ impl Files {
                 }
             }
         }
+        steps.extend(own);
+    }
+
+    /// What puts files themselves back, which are kept because they lost a name while they had others. None where a step
+    /// does already.
+    fn own_steps(&self, known: &HashMap<Number, Known>, steps: &[Step], names: &Names) -> Vec<Step> {
+        let ours = |path: &Path| path.starts_with(self.store.dir());
+        let own = |known: &Known| {
+            if known.paths.iter().any(|at| ours(&steps[*at].path)) {
+                return None;
+            }
+            let stamp = known.versions.iter().find_map(|(_, version)| version.stamp())?;
+            let path = names.others(stamp).find(|path| ours(path))?.to_owned();
+            let change = known.change(path.clone())?;
+            Some(Step { path, chain: vec![change] })
+        };
+        let mut own: Vec<Step> = known.values().filter_map(own).collect();
+        own.sort_by(|one, other| one.path.cmp(&other.path));
+        own
     }
 
     /// The entry that a change of a file needs before it, if any; the content that it names is saved.

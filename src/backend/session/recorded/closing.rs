@@ -98,7 +98,7 @@ impl Closing<'_> {
         }
         if let Some(name) = own(&before, self.record) {
             let name = name.to_owned();
-            self.part(&name, touched.stamp)?;
+            self.part(&name, &before, touched.at)?;
         }
         self.keep_after(path, &mut after);
         self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, self.ended) });
@@ -160,7 +160,7 @@ impl Closing<'_> {
     /// A file that is still somewhere else under another name is copied, so that nobody who writes to that changes what is
     /// kept here. What is too large to be copied is compared when it is needed. The file itself stays beside the copy: it may
     /// get its name back.
-    fn part(&mut self, name: &str, stamp: Option<Stamp>) -> io::Result<()> {
+    fn part(&mut self, name: &str, before: &Version, at: u64) -> io::Result<()> {
         let kept = self.folder.join(name);
         if links(&kept)? < 2 {
             return Ok(());
@@ -169,8 +169,15 @@ impl Closing<'_> {
         let to = tempfile::NamedTempFile::new_in(self.folder)?;
         sparse::copy(&from, to.as_file())?;
         let live = self.folder.join(format!("{name}{LIVE}"));
-        if let Some(stamp) = stamp.filter(|_| fs::hard_link(&kept, &live).is_ok()) {
-            self.names.push(Name::of(&live, &stamp));
+        if let Some(stamp) = before.stamp().filter(|_| fs::hard_link(&kept, &live).is_ok()) {
+            self.names.push(Name::of(&live, stamp));
+            // Names that nobody mentions have its new mode, too.
+            let is = crate::session::files::mode_of(&fs::symlink_metadata(&live)?);
+            if before.mode() != is {
+                let only = |mode| Version::File { content: Content::Untouched, mode, stamp: Some(*stamp) };
+                let (before, after) = (only(before.mode()), only(is));
+                self.rows.push(Row { path: live, before, after, during: (at, self.ended) });
+            }
         }
         to.persist(&kept).map_err(|error| error.error)?;
         Ok(())

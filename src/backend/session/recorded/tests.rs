@@ -285,7 +285,7 @@ fn what_a_command_did_is_undone_and_redone() {
 #[test]
 fn turns_are_undone_and_redone_one_by_one() {
     let large = "truncate -s 3M f; printf x | dd of=f bs=1 seek=2000000 conv=notrunc";
-    let programs: [(&str, &[&str]); 19] = [
+    let programs: [(&str, &[&str]); 21] = [
         // What is made again is a further name of the file that it was one of: what is written to one shows under the other.
         ("echo 1 > a", &["ln a b", "echo 2 > b", "echo 3 > a"]),
         ("echo 1 > a; ln a b", &["rm b", "echo 2 > a", "rm a"]),
@@ -311,6 +311,9 @@ fn turns_are_undone_and_redone_one_by_one() {
         ("echo 1 > a; mkdir d; echo 2 > d/a", &["mv a d/a; echo 3 > d/a", "mv d/a a; echo 2 > d/a"]),
         (": > a; mkdir d; echo 2 > d/a", &["mv a d/a; : > d/a", "rm d/a"]),
         ("mkdir d; echo 1 > d/a; ln d/a b; ln d/a c", &["chmod 600 d/a; rm b", "rm c; chmod 644 d/a", "echo 2 > d/a"]),
+        // Names that nobody mentions have the mode of the one that was changed and went.
+        ("echo 1 > a; ln a n", &["mv a b; chmod 700 b", "chmod 600 b; mv b c"]),
+        ("echo 1 > a; ln a n", &["chmod 700 a; rm a", "chmod 600 n"]),
         // Another file with the same content is not one of the names.
         ("echo 1 > a", &["ln a b; echo 2 >> a", "cat a > c; mv c a"]),
         ("echo 1 > a; ln a b", &["cp a c; mv c a; cp a c; mv c b", "echo 2 > a"]),
@@ -347,6 +350,9 @@ fn commands_of_one_turn_are_undone_together() {
         (linked, ["chmod 600 b", "echo 3 > a", "chmod 755 c"]),
         (linked, ["echo 2 > b", "mv a d", "echo 3 > c; rm b"]),
         (linked, ["rm a", "echo 2 > b; rm b", "echo 3 > c; rm c"]),
+        ("echo 1 > a; ln a n", ["mv a b", "chmod 700 b", "chmod 600 b"]),
+        ("echo 1 > a; ln a n", ["mv a b", "echo 2 > b", "echo 3 > b"]),
+        ("echo 1 > a; ln a n", ["chmod 700 a", "rm a", "echo x > c"]),
         ("mkdir d; echo 1 > d/a; ln d/a b", ["mv d e", "echo 2 > b", "echo 3 >> e/a; rm b"]),
     ] {
         let mut it = Fixture::new(before);
