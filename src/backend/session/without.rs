@@ -70,11 +70,16 @@ pub(super) struct Together<'a> {
 }
 
 impl Together<'_> {
-    /// Whether a change put another file in the place of one, and that one is there: the file is to be put back even where
-    /// both hold the same, for the sake of its other names.
+    /// Whether a change put another file in the place of one, and that one is there, or what later took its place with the
+    /// same content: the file is to be put back even where all of them hold the same, for the sake of its other names.
     fn is_replaced(&self, change: &Change, to: &Held) -> bool {
         let (Some(was), Some(is)) = (change.before.stamp(), change.after().stamp()) else { return false };
-        was.has_names(is) && !self.names.same(was, is) && to.stamp().is_some_and(|stamp| self.names.same(stamp, is))
+        let mut left = change.left.iter().filter_map(Version::stamp);
+        let replaced = was.has_names(is) && !self.names.same(was, is);
+        replaced
+            && to
+                .stamp()
+                .is_some_and(|stamp| !self.names.same(was, stamp) && left.any(|left| self.names.same(left, stamp)))
     }
 }
 

@@ -285,7 +285,7 @@ fn what_a_command_did_is_undone_and_redone() {
 #[test]
 fn turns_are_undone_and_redone_one_by_one() {
     let large = "truncate -s 3M f; printf x | dd of=f bs=1 seek=2000000 conv=notrunc";
-    let programs: [(&str, &[&str]); 21] = [
+    let programs: [(&str, &[&str]); 22] = [
         // What is made again is a further name of the file that it was one of: what is written to one shows under the other.
         ("echo 1 > a", &["ln a b", "echo 2 > b", "echo 3 > a"]),
         ("echo 1 > a; ln a b", &["rm b", "echo 2 > a", "rm a"]),
@@ -317,6 +317,7 @@ fn turns_are_undone_and_redone_one_by_one() {
         // Another file with the same content is not one of the names.
         ("echo 1 > a", &["ln a b; echo 2 >> a", "cat a > c; mv c a"]),
         ("echo 1 > a; ln a b", &["cp a c; mv c a; cp a c; mv c b", "echo 2 > a"]),
+        ("echo 1 > a; ln a b", &["cp a c; mv c a", "cp a c; mv c a; echo 2 > e", "echo 3 > a"]),
         ("echo 1 > a; cp a b", &["mv b a", "ln a c; cp a d; mv d a", "echo 2 > a"]),
         ("echo 1 > a; ln a b", &["touch -d 2001-01-01 a; rm a; touch -d 2002-02-02 b", "rm b"]),
     ];
