@@ -224,12 +224,6 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
     let names =
         names.iter().filter(|name| name.path.starts_with(&folder)).filter_map(|name| name.path.file_name()?.to_str());
     let kept: HashSet<&str> = rows.iter().filter_map(|row| own(&row.before, record)).chain(live).chain(names).collect();
-    for entry in fs::read_dir(&folder)?.flatten() {
-        let name = entry.file_name();
-        if name != MANIFEST && !name.to_str().is_some_and(|name| kept.contains(name)) {
-            fs::remove_file(entry.path())?;
-        }
-    }
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     {
         let mut writer = BufWriter::new(file.as_file_mut());
@@ -240,8 +234,40 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
         writer.flush()?;
     }
     file.persist(folder.join(CHANGES)).map_err(|error| error.error)?;
+    // Not before: where that fails, all of it is needed once more.
+    for entry in fs::read_dir(&folder)?.flatten() {
+        let name = entry.file_name();
+        if name != MANIFEST && name != CHANGES && !name.to_str().is_some_and(|name| kept.contains(name)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
     fs::remove_file(folder.join(MANIFEST))?;
     Ok(finished)
+}
+
+/// Closes it as `finish`, or tells what was touched where that cannot be done now, such as on a full disk: it is closed before
+/// it is undone.
+pub fn finish_or_tell(store: &Store, record: &str) -> Finished {
+    finish(store, record).unwrap_or_else(|error| {
+        let folder = folder(store, record);
+        let folder = folder.canonicalize().unwrap_or(folder);
+        let Manifest { touched, missed, .. } = Manifest::read(&folder).unwrap_or_default();
+        let paths = touched.into_iter().map(|touched| touched.path);
+        let changed: Vec<PathBuf> = paths.filter(|path| !path.starts_with(&folder)).collect();
+        match changed.is_empty() {
+            true => Finished::unseen(format!("its record is damaged: {error}")),
+            false => Finished { changed, missed, ..Finished::default() },
+        }
+    })
+}
+
+/// Closes what `finish_or_tell` could not close. What was changed since then counts as the command's.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn finish_late(store: &Store, records: &[String]) -> io::Result<()> {
+    let mut open = records.iter().filter(|record| folder(store, record).join(MANIFEST).exists());
+    open.try_for_each(|record| finish(store, record).map(drop))
 }
 
 fn now() -> u64 {

@@ -145,11 +145,10 @@ impl Session {
         for record in self.files().changes.running() {
             let folder = recorded::folder(self.store(), &record);
             let finished = match folder.exists() {
-                true => recorded::finish(self.store(), &record),
+                true => recorded::finish_or_tell(self.store(), &record),
                 // It changed nothing, or was not recorded: nobody knows.
-                false => Ok(Finished::default()),
+                false => Finished::default(),
             };
-            let finished = finished.unwrap_or_else(|error| Finished::unseen(format!("its record is damaged: {error}")));
             self.command_ended(&record, &finished)?;
         }
         Ok(())
@@ -173,6 +172,7 @@ impl Session {
     /// # Errors
     /// `Nothing` when no turn is left; otherwise what the log says, and no file was touched.
     pub fn undo(&mut self) -> Result<Restored, Error> {
+        self.finish_late()?;
         let files = self.files();
         let plan = files.changes.unfinished(false, |file| files.in_effect(file)).or_else(|| files.undo());
         self.carry_out(Restore::Undo, plan.ok_or(Error::Nothing("undo"))?)
@@ -196,11 +196,18 @@ impl Session {
         if self.read_only() {
             return Err(Error::ReadOnly);
         }
+        self.finish_late()?;
         let plan = self.files().rewind(0);
         if plan.steps.is_empty() {
             return Err(Error::Nothing("undo"));
         }
         self.carry_out(Restore::Rewind, plan)
+    }
+
+    /// Closes the records that were left open for want of room.
+    fn finish_late(&self) -> Result<(), Error> {
+        let done = recorded::finish_late(self.store(), &self.files().changes.records());
+        done.map_err(|error| Error::write(self.store().dir(), error))
     }
 
     /// The last commands that ran where there is nothing left to undo.
@@ -218,6 +225,7 @@ impl Session {
         if self.read_only() {
             return Err(Error::ReadOnly);
         }
+        self.finish_late()?;
         let files = match what {
             RewindWhat::Conversation => None,
             RewindWhat::Code | RewindWhat::Both => Some(self.carry_out(Restore::Rewind, self.files().rewind(to))?),

@@ -483,6 +483,32 @@ fn a_kill_leaves_a_record_that_is_adopted() {
     assert!(matches!(it.session.undo(), Err(crate::session::Error::Nothing("undo"))));
 }
 
+/// The disk was full when the command had ended: it is closed once there is room.
+#[test]
+fn a_record_that_could_not_be_closed_is_undone() {
+    let mut it = Fixture::new("echo a > a; echo b > b");
+    let old = it.tree();
+    it.turn();
+    let (record, running) = it.start("echo x >> a; rm b; echo c > c", None);
+    running.join().unwrap();
+    let new = it.tree();
+    // What must become a file is a folder.
+    let changes = folder(it.session.store(), &record).join(CHANGES);
+    fs::create_dir_all(changes.join("in the way")).unwrap();
+    let finished = finish_or_tell(it.session.store(), &record);
+    assert_eq!(finished.changed, ["a", "b", "c"].map(|name| it.path(name)));
+    it.session.command_ended(&record, &finished).unwrap();
+    assert!(it.session.undo().is_err());
+    same(&it.tree(), &new, "nothing is undone before the record is closed");
+    fs::remove_dir_all(&changes).unwrap();
+    it.resume();
+    let done = it.undo();
+    assert_eq!((done.refused, done.unseen), (vec![], vec![]));
+    same(&it.tree(), &old, "undone");
+    it.session.redo().unwrap();
+    same(&it.tree(), &new, "redone");
+}
+
 #[test]
 fn two_agents_at_once() {
     let mut it = Fixture::new("mkdir d; for i in $(seq 20); do echo $i > d/f$i; done");

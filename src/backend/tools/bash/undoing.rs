@@ -143,8 +143,7 @@ impl<'a> Watch<'a> {
             Way::Off => (None, None),
             Way::Recorded(record) => {
                 let (store, name) = (self.context.store.clone(), record.clone());
-                let finished = tokio::task::spawn_blocking(move || recorded::finish(&store, &name)).await;
-                let finished = finished.map_err(std::io::Error::other).and_then(|finished| finished);
+                let finished = tokio::task::spawn_blocking(move || recorded::finish_or_tell(&store, &name)).await;
                 let finished =
                     finished.unwrap_or_else(|error| Finished::unseen(format!("its record is damaged: {error}")));
                 if output.contains(NO_PRIVILEGES) {
