@@ -182,7 +182,8 @@ fn kill_edit(call: &str, nth: usize, other_name: bool) -> Option<()> {
     }
     let inject = format!("inject={call}:signal=KILL:when={nth}");
     let traced = format!("trace={call}");
-    let mut args = vec!["-f", "-qq", "-o", "/dev/null", "-e", &traced, "-e", &inject, Program::binary()];
+    let mut args =
+        vec!["-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", &traced, "-e", &inject, Program::binary()];
     args.extend(["-p", "go", "--permission-mode", "acceptEdits", "--offline-script", &script]);
     let killed = program.command("strace", &args).output().ok().filter(|done| done.status.code().is_none())?;
     let undone = program.run(&["--continue", "-p", "/undo"]);

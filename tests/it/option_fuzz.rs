@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cocode::permission::{Access, Behavior, Disk, Mode, Places, Query, RuleSet, decide, listed_options};
 
 /// Lines of a program that are tried where not all are asked for.
-const SHARE: usize = 30;
+const SHARE: usize = 12;
 
 /// Programs with a language of their own: words that are put together, up to three at a time.
 #[rustfmt::skip]

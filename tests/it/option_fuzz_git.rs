@@ -17,7 +17,7 @@ use super::option_fuzz::{Watch, judged};
 use super::plan_enforced::{git, snapshot};
 
 /// Lines of a subcommand that are tried where not all are asked for.
-const SHARE: usize = 60;
+const SHARE: usize = 20;
 
 /// Values that would run a program, write a file, or lead somewhere else.
 const BAITS: &[&str] = &["mark", "./mark", "new.txt", "../home", "%G?", "one", "sub"];
