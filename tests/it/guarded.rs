@@ -18,7 +18,17 @@ const TREE: &str = "set -e
     git checkout -q main; echo evil > .mcp.json; git add .; git stash -q
     mkdir -p ../evil/.git/hooks ../evil/plain; echo evil > ../evil/.git/hooks/pre-commit; echo x > ../evil/plain/x
     tar cf ../evil.tar -C ../evil .; tar cf ../plain.tar -C ../evil plain; mkdir .husky; echo own > .husky/pre-push
-    printf 'hook:\\n\\techo evil > .git/hooks/pre-commit\\nfolder:\\n\\tmv .git x && echo evil > x/hooks/pre-commit; mv x .git\\nplain:\\n\\tmkdir -p out && echo x > out/x\\n' > Makefile";
+    git init -q sub; git worktree add -q --detach ../tree
+    printf 'hook:\\n\\techo evil > .git/hooks/pre-commit\\nfolder:\\n\\tmv .git x && echo evil > x/hooks/pre-commit; mv x .git\\nplain:\\n\\tmkdir -p out && echo x > out/x\\n' > Makefile
+    printf 'failed:\\n\\tmkdir -p k/.git; mv k/.git y; mv -T y src; echo evil > src/.mcp.json\\n' >> Makefile
+    printf 'gone:\\n\\tmkdir -p t/.git; rmdir t/.git t; mv sub t; echo evil > t/.git/hooks/pre-commit\\n' >> Makefile
+    printf 'leads:\\n\\techo evil > .git/worktrees/tree/commondir\\n' >> Makefile
+    printf 'replaced:\\n\\techo evil > x; mv x .git/worktrees/tree/commondir\\n' >> Makefile
+    printf 'away:\\n\\tmv .git/worktrees/tree .git/worktrees/x\\n' >> Makefile
+    printf 'new:\\n\\tgit worktree add -q --detach out/tree && git init -q out/r && echo x > out/r/.git/hooks/y && mv out/r out/s\\n' >> Makefile
+    printf 'deleted:\\n\\tmkdir \"d (deleted)\"; echo evil > \"d (deleted)/x\"; mv \"d (deleted)/x\" .git/hooks/pre-commit\\n' >> Makefile
+    printf 'leading:\\n\\tmkdir e; echo evil > e/config.toml; ln -s e .cargo\\n' >> Makefile
+    printf 'bin:\\n\\tmkdir -p ../.config/zsh && echo evil > ../.config/zsh/.zshrc\\n' >> Makefile";
 
 fn is_there(program: &str) -> bool {
     cocode::stdx::programs::own(program).is_ok()
@@ -60,6 +70,15 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
         ("Bash(tar:*)", "tar xf ../evil.tar", ".git/hooks/pre-commit"),
         ("Bash(make:*)", "make hook", ".git/hooks/pre-commit"),
         ("Bash(make:*)", "make folder", ".git"),
+        ("Bash(make:*)", "make failed", "src/.mcp.json"),
+        ("Bash(make:*)", "make gone", "sub/.git"),
+        ("Bash(make:*)", "make deleted", ".git/hooks/pre-commit"),
+        ("Bash(make:*)", "make leading", ".cargo"),
+        ("Bash(make:*)", "make leads", ".git/worktrees/tree/commondir"),
+        ("Bash(make:*)", "make replaced", ".git/worktrees/tree/commondir"),
+        ("Bash(make:*)", "make away", ".git/worktrees/tree/commondir"),
+        ("Bash(make:*)", "make bin", "../.config/zsh/.zshrc"),
+        ("Bash(make:*)", "make new", ""),
         ("Bash(git branch:*)", "git branch --set-upstream-to=main other", ".git/config"),
         ("Bash(git config:*)", "git config core.fsmonitor ./evil", ".git/config"),
         ("Bash(git remote:*)", "git remote add x /x", ".git/config"),
@@ -93,7 +112,11 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
             // What the words say already is asked about before anything runs.
             _ if told.contains("\"matter\":\"call\",\"yes\":false") => {}
             path => {
-                let whole = project.canonicalize().unwrap().join(path);
+                let project = project.canonicalize().unwrap();
+                let whole = match path.strip_prefix("../") {
+                    Some(rest) => project.parent().unwrap().join(rest),
+                    None => project.join(path),
+                };
                 let want = format!("denied changing {}", whole.display());
                 let rule = format!("Edit(/{}", whole.display());
                 assert!(told.contains(&want) && told.contains(&rule), "{line}: {want}\n{told}");

@@ -25,10 +25,27 @@ pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
     for folder in roots.iter().map(PathBuf::as_path).chain(elsewhere) {
         let repositories = files.git_reads(folder, places.git_user()).into_iter();
         for repository in repositories.filter(|folder| files.is_file(&folder.join("HEAD"))) {
-            paths.extend(OF_GIT.iter().filter(|name| **name != "commondir").map(|name| repository.join(name)));
+            paths.extend(OF_GIT.iter().map(|name| repository.join(name)));
         }
         let hooks = files.hooks(folder, places.git_user()).into_iter().map(|hooks| files.resolve(&hooks));
         paths.extend(hooks.filter(apart));
+    }
+    // What is run by its name, and what makes an environment of the folder above.
+    let project = |folder: &Path| {
+        roots.iter().any(|root| folder.starts_with(root) && !homes.iter().any(|home| home.starts_with(root)))
+    };
+    let at_home = |folder: &Path| homes.iter().any(|home| folder.starts_with(home)) && !project(folder);
+    for folder in &places.programs {
+        let real = files.resolve(folder);
+        if at_home(&real) && holds_programs(&real) && !is_of_packages(&real, files) {
+            paths.extend(ENVIRONMENT.map(|mark| real.with_file_name(mark)));
+            paths.extend([folder.clone(), real]);
+        }
+    }
+    // Where a name at home is a link, what it leads to is obeyed as well.
+    for home in &homes {
+        let named = Guard::names_at_home().map(|name| home.join(name));
+        paths.extend(named.filter_map(|path| Some(files.resolve(&path)).filter(|real| *real != path && apart(real))));
     }
     paths.sort();
     paths.dedup();
@@ -39,6 +56,20 @@ pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
     let granted = granted(query, &guard, files);
     guard.free = tools.into_iter().filter(|tool| guard.says(tool) == Guarded::Free).chain(granted).collect();
     guard
+}
+
+/// What says of a folder that it is an environment of Python's or conda's.
+const ENVIRONMENT: [&str; 2] = ["pyvenv.cfg", "conda-meta"];
+
+/// Whether the programs in the folder are those of an environment: they come and go with packages.
+fn is_of_packages(programs: &Path, files: &dyn Files) -> bool {
+    files.is_file(&programs.with_file_name("pyvenv.cfg"))
+        || files.is_file(&programs.with_file_name("conda-meta/history"))
+}
+
+/// Whether the folder is for programs: others in `PATH` hold much else, such as the packages of pnpm.
+fn holds_programs(folder: &Path) -> bool {
+    folder.file_name().is_some_and(|name| ["bin", "sbin", "shims"].iter().any(|known| name == *known))
 }
 
 /// What rules name that let it be edited: one that lets a whole project be edited says nothing of what is protected in it.

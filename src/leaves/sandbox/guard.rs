@@ -31,6 +31,12 @@ const PACKAGES: [&str; 11] = [
 pub const OF_GIT: [&str; 6] =
     ["hooks", "config", "config.lock", "config.worktree", "config.worktree.lock", "commondir"];
 
+/// What other programs obey in their repositories.
+const OTHERS: [&[&str]; 3] = [&[".hg", "hgrc"], &[".jj", "repo", "config.toml"], &[".svn", "config"]];
+
+/// Most parts of a name that counts in a home.
+const DEEPEST: usize = 4;
+
 /// What a command must not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
@@ -57,6 +63,9 @@ pub enum Guarded {
     Free,
     /// The name of a repository's own folder: it may be made, and stays where it is.
     Repository,
+    /// It may be made, and then stays what it is, with the folder that it is in: what leads git from a work tree to the
+    /// folder that it obeys.
+    Once,
     Kept,
 }
 
@@ -73,20 +82,43 @@ impl Guard {
         if self.fixes(path) {
             return Guarded::Kept;
         }
-        let depth = |root: &&PathBuf| root.components().count();
-        let below = |roots: &[PathBuf]| {
-            let root = roots.iter().filter(|root| path.starts_with(root)).max_by_key(depth)?;
-            let rest = path.strip_prefix(root).ok()?;
-            Some(rest.components().map(|part| part.as_os_str()).collect::<Vec<_>>())
-        };
-        match below(&self.roots) {
-            Some(rest) => (0..rest.len())
-                .take_while(|at| !is_one_of(&PACKAGES, rest[*at]))
-                .map(|at| named(&rest[at..]))
-                .find(|said| *said != Guarded::Free)
-                .unwrap_or(Guarded::Free),
-            None => below(&self.homes).map_or(Guarded::Free, |rest| named(&rest)),
+        let said = self.below(&self.roots, path).map_or(Guarded::Free, |(_, rest)| {
+            let counting = (0..rest.len()).take_while(|at| !is_one_of(&PACKAGES, rest[*at]));
+            counting.map(|at| named(&rest[at..])).find(|said| *said != Guarded::Free).unwrap_or(Guarded::Free)
+        });
+        match said {
+            Guarded::Free => self.from_home(path).map_or(Guarded::Free, |rest| at_home(&rest)),
+            said => said,
         }
+    }
+
+    /// The parts of a path below the deepest of some folders that it lies in.
+    fn below<'a>(&self, folders: &'a [PathBuf], path: &'a Path) -> Option<(&'a PathBuf, Vec<&'a OsStr>)> {
+        let depth = |folder: &&PathBuf| folder.components().count();
+        let folder = folders.iter().filter(|folder| path.starts_with(folder)).max_by_key(depth)?;
+        let rest = path.strip_prefix(folder).ok()?;
+        Some((folder, rest.components().map(|part| part.as_os_str()).collect()))
+    }
+
+    /// The parts of a path below a home, unless it lies in a project there.
+    fn from_home<'a>(&'a self, path: &'a Path) -> Option<Vec<&'a OsStr>> {
+        let (home, rest) = self.below(&self.homes, path)?;
+        let project = self.below(&self.roots, path).is_some_and(|(root, _)| !home.starts_with(root));
+        (!project).then_some(rest)
+    }
+
+    /// Whether what is protected may lie below the path: a link there would lead to something else.
+    pub fn leads(&self, path: &Path) -> bool {
+        if self.free.iter().any(|free| path.starts_with(free)) {
+            return false;
+        }
+        let inside = |rest: &[&OsStr]| {
+            let counting = (0..rest.len()).take_while(|at| !is_one_of(&PACKAGES, rest[*at]));
+            counting.into_iter().any(|at| is_above(&rest[at..], false))
+        };
+        self.holds(path).is_some()
+            || self.below(&self.roots, path).is_some_and(|(_, rest)| inside(&rest))
+            || self.from_home(path).is_some_and(|rest| is_above(&rest, true))
     }
 
     /// Whether the path is protected by itself, whatever it is called.
@@ -97,12 +129,19 @@ impl Guard {
     /// The first path that is protected by itself and lies below this one, which is moved as a whole.
     pub fn holds(&self, path: &Path) -> Option<&Path> {
         let below = |kept: &&PathBuf| kept.starts_with(path) && !self.free.iter().any(|free| kept.starts_with(free));
-        self.paths.iter().find(below).map(PathBuf::as_path)
+        self.paths.iter().chain(&self.roots).find(below).map(PathBuf::as_path)
     }
 
     /// Whether names count there: a folder that comes from elsewhere, or goes elsewhere, is looked through.
     pub fn counts(&self, path: &Path) -> bool {
-        self.roots.iter().chain(&self.homes).any(|root| path.starts_with(root))
+        self.roots.iter().any(|root| path.starts_with(root))
+            || self.from_home(path).is_some_and(|rest| rest.len() < DEEPEST)
+    }
+
+    /// The names that are obeyed at the top of a home.
+    pub fn names_at_home() -> impl Iterator<Item = PathBuf> {
+        let paths = PROFILE_PATHS.iter().chain(names::HOME).map(|parts| parts.iter().collect::<PathBuf>());
+        paths.chain(PROFILES.iter().map(PathBuf::from)).chain([PathBuf::from(names::SETTINGS)])
     }
 
     /// Whether a folder of this name holds packages.
@@ -124,11 +163,14 @@ fn named(parts: &[&OsStr]) -> Guarded {
     let [first, rest @ ..] = parts else { return Guarded::Free };
     let told = |kept: bool| if kept { Guarded::Kept } else { Guarded::Free };
     if same(first, ".git") {
-        return if rest.is_empty() { Guarded::Repository } else { told(obeyed(rest)) };
+        return match rest {
+            [] => Guarded::Repository,
+            [first, _, third] if same(first, "worktrees") && same(third, "commondir") => Guarded::Once,
+            _ => told(obeyed(rest)),
+        };
     }
     // Of other repositories, too, what they obey: the rest is their work.
-    let own: &[&[&str]] = &[&[".hg", "hgrc"], &[".jj", "repo", "config.toml"], &[".svn", "config"]];
-    if let Some(own) = own.iter().find(|own| same(first, own[0])) {
+    if let Some(own) = OTHERS.iter().find(|own| same(first, own[0])) {
         return told(begins(parts, own));
     }
     let file = rest.is_empty()
@@ -140,6 +182,28 @@ fn named(parts: &[&OsStr]) -> Guarded {
     told(file || is_one_of(&FOLDERS, first) || PROFILE_PATHS.iter().any(|path| begins(parts, path)))
 }
 
+/// The same for the parts below a home.
+fn at_home(parts: &[&OsStr]) -> Guarded {
+    let settings = matches!(parts, [first, rest @ ..] if same(first, names::SETTINGS)
+        && !rest.is_empty() && !names::STATES.iter().any(|state| begins(rest, state)));
+    match settings || names::HOME.iter().any(|path| begins(parts, path)) {
+        true => Guarded::Kept,
+        false => named(parts),
+    }
+}
+
+/// Whether the parts lead to a folder in which something of a known name is protected.
+fn is_above(parts: &[&OsStr], home: bool) -> bool {
+    let above =
+        |path: &&[&str]| path.len() > parts.len() && path.iter().zip(parts).all(|(known, part)| same(part, known));
+    let in_git = matches!(parts, [first, second, ..]
+        if same(first, ".git") && is_one_of(&["modules", "worktrees"], second));
+    in_git
+        || PROFILE_PATHS.iter().chain(&OTHERS).any(|path| above(&path))
+        || home
+            && (names::HOME.iter().any(|path| above(&path)) || matches!(parts, [only] if same(only, names::SETTINGS)))
+}
+
 fn begins(parts: &[&OsStr], path: &[&str]) -> bool {
     parts.len() >= path.len() && path.iter().zip(parts).all(|(known, part)| same(part, known))
 }
@@ -148,8 +212,7 @@ fn begins(parts: &[&OsStr], path: &[&str]) -> bool {
 fn obeyed(parts: &[&OsStr]) -> bool {
     match parts {
         [first, ..] if is_one_of(&OF_GIT, first) => true,
-        // Its own names for others: `commondir` is how it says where a work tree belongs.
-        [first, _, third, ..] if same(first, "worktrees") => is_one_of(&OF_GIT[..5], third),
+        [first, _, rest @ ..] if same(first, "worktrees") => obeyed(rest),
         // Names of modules have any number of parts, and what follows is a folder like the one above.
         [first, rest @ ..] if same(first, "modules") => {
             let work = ["refs", "logs", "objects", "info", "lfs"];
@@ -166,7 +229,7 @@ mod tests {
 
     #[test]
     fn names_say_what_stays() {
-        use Guarded::{Free, Kept, Repository};
+        use Guarded::{Free, Kept, Once, Repository};
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect();
         let guard = Guard {
             paths: paths(&["/h/.claude", "/p/run.sh"]),
@@ -192,8 +255,9 @@ mod tests {
             ("/p/.git/hooks", Kept),
             ("/p/sub/.git/hooks/pre-commit", Kept),
             ("/p/.git/commondir", Kept),
-            ("/p/.git/worktrees/w/commondir", Free),
+            ("/p/.git/worktrees/w/commondir", Once),
             ("/p/.git/worktrees/w/config.worktree", Kept),
+            ("/p/.git/worktrees/w/modules/sub/hooks/x", Kept),
             ("/p/.git/modules/a/b/config", Kept),
             ("/p/.git/modules/a/b/refs/heads/config", Free),
             ("/p/.git/modules/config/HEAD", Free),
@@ -216,7 +280,13 @@ mod tests {
             ("/p/.claude/worktrees/x/.mcp.json", Kept),
             ("/h/.bashrc", Kept),
             ("/h/.config/git/config", Kept),
-            ("/h/.config/other/config", Free),
+            ("/h/.config/other/config", Kept),
+            ("/h/.config/go/telemetry/x", Free),
+            ("/h/.config", Free),
+            ("/h/.vim/plugin/x.vim", Kept),
+            ("/h/sub/.vim/plugin/x.vim", Free),
+            ("/h/.cargo/env", Kept),
+            ("/p/.config/nextest.toml", Free),
             ("/h/.claude/settings.json", Kept),
             ("/h/.cargo/config.toml", Kept),
             ("/h/.cargo/registry/src/a/.gitattributes", Free),
@@ -227,5 +297,23 @@ mod tests {
         }
         assert_eq!(guard.holds(Path::new("/h")), Some(Path::new("/h/.claude")));
         assert_eq!(guard.holds(Path::new("/p/src")), None);
+        for (path, leads) in [
+            ("/p/.cargo", true),
+            ("/p/a/.hg", true),
+            ("/p/.git/modules/sub", true),
+            ("/p/.git/x", false),
+            ("/p/.config", true),
+            ("/p/src", false),
+            ("/p/node_modules/.cargo", false),
+            ("/h/.gradle", true),
+            ("/h/.local/share", true),
+            ("/h/x", false),
+            ("/h/x/.gradle", false),
+        ] {
+            assert_eq!(guard.leads(Path::new(path)), leads, "{path}");
+        }
+        let at_home = Guard { roots: paths(&["/h"]), homes: paths(&["/h"]), ..Guard::default() };
+        assert_eq!(at_home.says(Path::new("/h/.vim/x")), Kept);
+        assert_eq!(at_home.says(Path::new("/h/a/.mcp.json")), Kept);
     }
 }

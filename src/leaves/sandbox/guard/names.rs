@@ -128,3 +128,35 @@ pub const PROFILE_PATHS: [&[&str]; 11] = [
     &[".yarn", "releases"],
     &[".yarn", "plugins"],
 ];
+
+/// What runs or is obeyed in a home alone: elsewhere these names say nothing.
+pub(super) const HOME: &[&[&str]] = &[
+    &[".xinitrc"],
+    &[".xsession"],
+    &[".xsessionrc"],
+    &[".pam_environment"],
+    &[".bash_completion"],
+    &[".zsh_aliases"],
+    &[".emacs"],
+    &[".emacs.d"],
+    &[".vim"],
+    &[".ipython", "profile_default", "startup"],
+    &[".cargo", "env"],
+    &[".nvm", "nvm.sh"],
+    &[".aws", "config"],
+    &[".aws", "credentials"],
+    &[".kube", "config"],
+    &[".docker", "config.json"],
+    &[".gnupg", "gpg.conf"],
+    &[".gnupg", "gpg-agent.conf"],
+    &[".m2", "settings.xml"],
+    &[".gradle", "init.d"],
+    &[".gradle", "init.gradle"],
+    &[".gradle", "gradle.properties"],
+    &[".local", "share", "applications"],
+    &[".local", "share", "systemd"],
+];
+
+/// The settings of all programs of a home, and what of that is no more than their state.
+pub(super) const SETTINGS: &str = ".config";
+pub(super) const STATES: [&[&str]; 2] = [&["configstore"], &["go", "telemetry"]];

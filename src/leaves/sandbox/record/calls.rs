@@ -23,8 +23,10 @@ pub(super) enum Deed {
         from: Place,
         to: Place,
     },
-    /// Of a folder, a link, a pipe: nothing may be there.
+    /// Of a folder, a pipe: nothing may be there.
     Make(Place),
+    /// Of a link that leads elsewhere.
+    Lead(Place),
     /// Of its mode, owner, times, attributes.
     Alter(Place),
     /// The same for an open file.
@@ -95,7 +97,7 @@ const ALL: &[Call] = &[
     call(libc::SYS_unlinkat, 301, Deed::Remove(at(0, Kept))),
     call(libc::SYS_renameat2, 353, Deed::Rename { from: at(0, Kept), to: at(2, Kept), flags: Some(4) }),
     call(libc::SYS_linkat, 303, Deed::Link { from: at(0, FollowedIf(4)), to: at(2, Kept) }),
-    call(libc::SYS_symlinkat, 304, Deed::Make(at(1, Kept))),
+    call(libc::SYS_symlinkat, 304, Deed::Lead(at(1, Kept))),
     call(libc::SYS_mkdirat, 296, Deed::Make(at(0, Kept))),
     call(libc::SYS_mknodat, 297, Deed::Make(at(0, Kept))),
     call(libc::SYS_truncate, 92, Deed::Truncate(here(0, Followed))),
@@ -116,9 +118,11 @@ const ALL: &[Call] = &[
     call(libc::SYS_bind, 361, Deed::Bind),
     call(libc::SYS_mount, 21, Deed::Mount),
     call(libc::SYS_pivot_root, 217, Deed::Mount),
-    call(428, 428, Deed::Mount), // open_tree
-    call(429, 429, Deed::Mount), // move_mount
-    call(432, 432, Deed::Mount), // fsmount
+    call(428, 428, Deed::Mount),                           // open_tree
+    call(429, 429, Deed::Mount),                           // move_mount
+    call(432, 432, Deed::Mount),                           // fsmount
+    call(467, 467, Deed::Mount),                           // open_tree_attr
+    call(469, 469, Deed::Alter(at(0, FollowedUnless(4)))), // file_setattr
 ];
 
 /// What only this machine has, from before there were calls that start from an open folder.
@@ -131,7 +135,7 @@ const OLD: &[Call] = &[
     call(libc::SYS_rename, 38, Deed::Rename { from: here(0, Kept), to: here(1, Kept), flags: None }),
     call(libc::SYS_renameat, 302, Deed::Rename { from: at(0, Kept), to: at(2, Kept), flags: None }),
     call(libc::SYS_link, 9, Deed::Link { from: here(0, Kept), to: here(1, Kept) }),
-    call(libc::SYS_symlink, 83, Deed::Make(here(1, Kept))),
+    call(libc::SYS_symlink, 83, Deed::Lead(here(1, Kept))),
     call(libc::SYS_mkdir, 39, Deed::Make(here(0, Kept))),
     call(libc::SYS_mknod, 14, Deed::Make(here(0, Kept))),
     call(libc::SYS_chmod, 15, Deed::Alter(here(0, Followed))),
@@ -171,6 +175,10 @@ pub(super) fn deed(arch: u32, number: i32) -> Option<Deed> {
         false => compat().find(|(compat, _)| i64::from(*compat) == i64::from(number)).map(|(_, deed)| deed),
     }
 }
+
+/// The highest number of those that were looked at: a newer call may do anything, and programs do without it. The same for
+/// 32-bit programs, since all machines count alike from 424 on.
+pub(super) const NEWEST: u32 = 470;
 
 /// Calls that would get round the others: programs do without them.
 pub(super) const DENIED: &[c_long] =

@@ -47,6 +47,7 @@ impl Filter {
             if cfg!(target_arch = "x86_64") {
                 part.extend([jump(libc::BPF_JGE, X32, 0, 1), refuse(libc::ENOSYS)]);
             }
+            part.extend([jump(libc::BPF_JGT, calls::NEWEST, 0, 1), refuse(libc::ENOSYS)]);
             part.extend(calls::native().flat_map(|call| held(call.native, call.deed)));
             part.extend(calls::DENIED.iter().flat_map(|number| denied(*number)));
             part.push(allow());
@@ -54,7 +55,7 @@ impl Filter {
         };
         section(&mut program, native, own);
         if let Some(compat) = COMPAT {
-            let mut part = vec![load(NUMBER)];
+            let mut part = vec![load(NUMBER), jump(libc::BPF_JGT, calls::NEWEST, 0, 1), refuse(libc::ENOSYS)];
             let numbers = calls::compat().map(|(number, deed)| Call { native: number.into(), compat: None, deed });
             part.extend(numbers.flat_map(|call| held(call.native, call.deed)));
             part.extend(calls::DENIED_COMPAT.iter().flat_map(|number| denied((*number).into())));

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -272,8 +272,13 @@ impl Program {
 
     /// What one of its open files is called now.
     pub(super) fn open_spot(self, fd: i32) -> io::Result<Option<Spot>> {
-        let name = fs::read_link(format!("/proc/{}/fd/{fd}", self.thread))?;
-        match named(&name) {
+        let link = format!("/proc/{}/fd/{fd}", self.thread);
+        let name = fs::read_link(&link)?;
+        if !name.is_absolute() {
+            return Ok(None);
+        }
+        let open = rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        match named(&open, &name)? {
             true => self.resolve(Path::new("/"), &name, false),
             false => Ok(None),
         }
@@ -325,7 +330,7 @@ impl Program {
                 Ok(target) => {
                     links += 1;
                     if links > MAX_LINKS {
-                        return Ok(None);
+                        return Err(Errno::LOOP.into());
                     }
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
@@ -346,7 +351,8 @@ impl Program {
             Err(_) => base.join(path),
         };
         let mut whole = below(base, path);
-        for _ in 0..MAX_LINKS {
+        // The kernel follows the last one that it allows, too.
+        for _ in 0..=MAX_LINKS {
             // `a/.` and `a/..` name folders that have a name of their own.
             let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
                 let Some(folder) = self.opened(&whole)? else { return Ok(None) };
@@ -379,23 +385,28 @@ impl Program {
                 Err(_) => return Ok(Some(spot)),
             }
         }
-        Ok(None)
+        Err(Errno::LOOP.into())
     }
 }
 
-/// Whether the name of an open file is a path that is still there.
-fn named(name: &Path) -> bool {
-    name.is_absolute() && !name.as_os_str().as_bytes().ends_with(b" (deleted)")
+/// Whether the name that the kernel gives for an open file is a path that is still there. It ends the names of those that are
+/// gone in a word with which a file may be called as well.
+fn named(open: impl AsFd, name: &Path) -> io::Result<bool> {
+    if !name.is_absolute() || !name.as_os_str().as_bytes().ends_with(b" (deleted)") {
+        return Ok(name.is_absolute());
+    }
+    let open = rustix::fs::fstat(open)?;
+    Ok(rustix::fs::lstat(name).is_ok_and(|there| (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino)))
 }
 
 /// How a folder is held open without reading it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// None if it does not exist: the call fails, too.
+/// None if it does not exist: the call fails, too. Of other failures nobody knows whether the program meets them.
 fn there(opened: rustix::io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
     match opened {
         Ok(folder) => Ok(Some(folder)),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -409,5 +420,5 @@ fn is_ours(folder: &OwnedFd) -> io::Result<bool> {
 /// Where an open folder is; none if it was removed.
 fn path_of(folder: &OwnedFd) -> io::Result<Option<PathBuf>> {
     let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-    Ok(named(&path).then_some(path))
+    Ok(named(folder, &path)?.then_some(path))
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, OFlags};
 
 use super::calls::{self, Deed, Flags, Place};
-use super::guarding::Guarding;
+use super::guarding::{Guarding, Moves};
 use super::notify::{Answer, Listener, Seen, Spot, Waiting};
 use super::recorder::{Loss, Recorder, Stop};
 use crate::sandbox::{Before, Denied, Effect, Saved};
@@ -200,12 +200,15 @@ impl Supervisor<'_> {
                 }
                 self.born(&to.path)
             }
-            Deed::Make(place) => {
+            Deed::Make(place) | Deed::Lead(place) => {
                 let spot = self.spot(waiting, place)?;
-                match found(&spot)? {
-                    Some(_) => Err(Halt::Idle),
-                    None => self.born(&spot.path),
+                if found(&spot)?.is_some() {
+                    return Err(Halt::Idle);
                 }
+                if matches!(deed, Deed::Lead(_)) {
+                    self.guarding.led(&spot.path).map_err(Halt::refused)?;
+                }
+                self.born(&spot.path)
             }
             Deed::Alter(place) => {
                 let spot = self.spot(waiting, place)?;
@@ -272,7 +275,11 @@ impl Supervisor<'_> {
     fn remove(&mut self, waiting: &Waiting, place: Place, folder: bool) -> Result<(), Halt> {
         let spot = self.spot(waiting, place)?;
         match found(&spot)? {
-            Some(seen) if folder == seen.is_folder() => self.touch(&spot, &seen, Loss::Name),
+            Some(seen) if folder == seen.is_folder() => {
+                self.touch(&spot, &seen, Loss::Name)?;
+                self.guarding.removed(&spot.path);
+                Ok(())
+            }
             _ => Err(Halt::Idle),
         }
     }
@@ -285,11 +292,11 @@ impl Supervisor<'_> {
         if there.as_ref().is_some_and(same) || there.is_some() && flags & NO_REPLACE != 0 {
             return Err(Halt::Idle);
         }
-        let folders = |seen: Option<&Seen>| seen.is_some_and(Seen::is_folder);
-        let exchanged = there.as_ref().filter(|_| flags & EXCHANGE != 0);
-        self.guarding.moved((from, moved.is_folder()), to, there.is_some()).map_err(Halt::refused)?;
-        if exchanged.is_some() {
-            self.guarding.moved((to, folders(exchanged)), from, true).map_err(Halt::refused)?;
+        let replaced = there.as_ref().map(|there| Moves { spot: to, kind: there.kind() });
+        let (moves, swap) = (Moves { spot: from, kind: moved.kind() }, flags & EXCHANGE != 0);
+        self.guarding.may_move(moves, to, replaced.is_some()).map_err(Halt::refused)?;
+        if let Some(replaced) = replaced.filter(|_| swap) {
+            self.guarding.may_move(replaced, from, true).map_err(Halt::refused)?;
         }
         // From one file system to another nothing is moved: programs copy then. Folders tell, since what they hold may lie in
         // another layer.
@@ -297,8 +304,9 @@ impl Supervisor<'_> {
         if device(from)? != device(to)? {
             return Err(Halt::Idle);
         }
+        self.guarding.moved(&from.path, &to.path, replaced.map(|there| there.kind), swap);
         if let Some(there) = &there {
-            self.touch(to, there, Loss::Name)?;
+            self.keep(to, there, Loss::Name)?;
         }
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let stopped = |stop| Halt::Stopped(from.path.clone(), stop);
@@ -352,6 +360,11 @@ impl Supervisor<'_> {
         if seen.kind() != FileType::Socket {
             self.guarding.changed(&spot.path, loss).map_err(Halt::refused)?;
         }
+        self.keep(spot, seen, loss)
+    }
+
+    /// Saves what is about to be lost.
+    fn keep(&mut self, spot: &Spot, seen: &Seen, loss: Loss) -> Result<(), Halt> {
         let Some(recorder) = &mut self.recorder else { return Ok(()) };
         let before = recorder.touch(spot, seen, loss).map_err(|stop| Halt::Stopped(spot.path.clone(), stop))?;
         if let Some(before @ Before::File { saved: Saved::Lost(_), .. }) = before {
