@@ -212,6 +212,17 @@ impl Editor {
         }
     }
 
+    /// From the last character of a line behind it, where Up and Down keep to the ends. False: they do not.
+    pub fn rest_at_end(&mut self) -> bool {
+        let aims = self.goal == Some(usize::MAX);
+        let end = layout::line_at(self.text(), self.cursor).end;
+        if aims && self.target(Unit::Grapheme, Way::Forward) == end {
+            self.moved_to(end);
+            self.aim_at_ends();
+        }
+        aims
+    }
+
     /// Up and Down keep to the ends of the lines from here on.
     pub fn aim_at_ends(&mut self) {
         self.goal = Some(usize::MAX);

@@ -124,7 +124,9 @@ impl Vim {
         if matches!(self.mode, Mode::Visual { revision, .. } if revision != editor.revision()) {
             self.mode = Mode::Normal;
         }
-        if !self.writes() {
+        // In a selection, `$` means the end of the line, too.
+        let ends = matches!(self.mode, Mode::Visual { lines: false, .. }) && editor.rest_at_end();
+        if !self.writes() && !ends {
             editor.rest();
         }
     }

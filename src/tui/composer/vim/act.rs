@@ -29,7 +29,8 @@ impl Vim {
                     && !region.range.is_empty()
                 {
                     let (anchor, revision) = (region.range.start, editor.revision());
-                    self.mode = Mode::Visual { anchor, lines: region.lines, revision };
+                    let lines = region.lines && object.shape != objects::Shape::Sentence;
+                    self.mode = Mode::Visual { anchor, lines, revision };
                     editor.go(prev(editor.text(), region.range.end));
                 }
             }
@@ -187,6 +188,8 @@ impl Vim {
             Some(Region { range: line_at(text, at).start..line_at(text, last).end, lines: true })
         };
         match of {
+            // From the last line there is no way down.
+            Target::Lines if times > 1 && line_at(text, at).end == text.len() => None,
             Target::Lines => rows(times),
             Target::Rows(count) => rows(count.max(1)),
             Target::Graphemes(count) => {
@@ -240,7 +243,10 @@ impl Vim {
             }
             let to = target(text, at, motion, count, None)?;
             let last = if times == 1 { at } else { target(text, at, motion, Some(times - 1), None)? };
-            // The last word that it passes keeps its line's end.
+            // The last word that it passes keeps its line's end; an empty line is one.
+            if operator != Operator::Change && line_at(text, last).is_empty() {
+                return Some(Region::up_to(text, at..next(text, last)));
+            }
             let end = text[last..to].find('\n').map_or(to, |newline| last + newline);
             return chars(at..end);
         }
@@ -248,7 +254,9 @@ impl Vim {
             Motion::Again { .. } => self.found,
             _ => None,
         };
-        let to = target(text, at, motion, count, again)?;
+        // On the last character there is no further end of a word: it is this one.
+        let here = matches!(motion, Motion::End { .. }) && at < text.len();
+        let to = target(text, at, motion, count, again).or(here.then_some(at))?;
         let (from, to) = (at.min(to), at.max(to));
         let reach = match (motion, again) {
             (Motion::Again { reverse }, Some(find)) if find.back == reverse => Reach::Inclusive,
@@ -257,12 +265,7 @@ impl Vim {
         match reach {
             Reach::Lines => Some(Region { range: line_at(text, from).start..line_at(text, to).end, lines: true }),
             Reach::Inclusive => chars(from..next(text, to)),
-            // A way that ends at the start of a line ends before it; from the start of another, it means the lines.
-            Reach::Exclusive if to > from && text[..to].ends_with('\n') => {
-                let lines = text[line_at(text, from).start..from].trim().is_empty();
-                Some(Region { range: from..to - 1, lines })
-            }
-            Reach::Exclusive => chars(from..to),
+            Reach::Exclusive => Some(Region::up_to(text, from..to)),
         }
     }
 
@@ -275,7 +278,11 @@ impl Vim {
         editor: &mut Editor,
     ) {
         let (text, at) = (editor.text(), editor.cursor());
-        region.lines |= matches!(operator, Operator::Indent | Operator::Outdent);
+        // What is selected up to the end of a line does not mean the next one.
+        if !region.lines && text[region.range.clone()].ends_with('\n') && operator.is_of_lines() {
+            region.range.end -= 1;
+        }
+        region.lines |= operator.is_of_lines();
         if region.lines {
             region.range = line_at(text, region.range.start).start..line_at(text, region.range.end).end;
         }
@@ -447,7 +454,8 @@ impl Vim {
             Target::Lines => count.unwrap_or(2).max(2) - 1,
             of => {
                 let Some(region) = self.region(editor, Operator::Upper, of, count) else { return false };
-                let newlines = editor.text()[region.range.clone()].matches('\n').count();
+                let selected = &editor.text()[region.range.clone()];
+                let newlines = selected.strip_suffix('\n').unwrap_or(selected).matches('\n').count();
                 editor.go(region.range.start);
                 newlines.max(1)
             }

@@ -25,6 +25,13 @@ pub(super) enum Operator {
     Upper,
 }
 
+impl Operator {
+    /// It always takes whole lines.
+    pub(super) fn is_of_lines(self) -> bool {
+        matches!(self, Operator::Indent | Operator::Outdent)
+    }
+}
+
 /// What an operator works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {

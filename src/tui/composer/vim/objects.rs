@@ -14,6 +14,7 @@ pub(super) enum Shape {
     Quoted(char),
     Block(char, char),
     Paragraph,
+    Sentence,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,19 @@ pub(super) struct Region {
     pub(super) lines: bool,
 }
 
+impl Region {
+    /// What a way passes over that does not count its end: one that ends at the start of a line ends before it; from the
+    /// start of another, it means the lines.
+    pub(super) fn up_to(text: &str, range: Range<usize>) -> Region {
+        let Range { start, end } = range;
+        if end <= start || !text[..end].ends_with('\n') {
+            return Region { range, lines: false };
+        }
+        let lines = text[line_at(text, start).start..start].trim().is_empty();
+        Region { range: start..end - 1, lines }
+    }
+}
+
 impl Shape {
     pub(super) fn of(key: char) -> Option<Shape> {
         Some(match key {
@@ -41,6 +55,7 @@ impl Shape {
             '{' | '}' | 'B' => Shape::Block('{', '}'),
             '<' | '>' => Shape::Block('<', '>'),
             'p' => Shape::Paragraph,
+            's' => Shape::Sentence,
             _ => return None,
         })
     }
@@ -53,6 +68,7 @@ pub(super) fn find(text: &str, at: usize, object: Object, count: usize) -> Optio
         Shape::Word { big } => word(text, at, big, object.around, count).map(chars),
         Shape::Quoted(mark) => quoted(text, at, mark, object.around).map(chars),
         Shape::Block(open, close) => block(text, at, (open, close), object.around, count),
+        Shape::Sentence => sentence(text, at, object.around, count),
         Shape::Paragraph => Some(Region { range: paragraph(text, at, object.around, count)?, lines: true }),
     }
 }
@@ -175,4 +191,67 @@ fn paragraph(text: &str, at: usize, around: bool, count: usize) -> Option<Range<
         }
     }
     Some(start..line_at(text, last).end)
+}
+
+/// A sentence, or the blanks between two of them.
+struct Piece {
+    range: Range<usize>,
+    blank: bool,
+}
+
+/// The sentences of a text and what is between them. An empty line ends one, and is a blank of its own; blanks before the
+/// first one of a paragraph are part of it.
+fn pieces(text: &str) -> Vec<Piece> {
+    let blank = |at: usize| text[at..].chars().next().is_some_and(char::is_whitespace);
+    let empty = |at: usize| text[at..].starts_with('\n') && (at == 0 || text[..at].ends_with('\n'));
+    let (mut pieces, mut at, mut opens) = (Vec::new(), 0, true);
+    while at < text.len() {
+        let start = at;
+        let between = empty(at) || !opens && blank(at);
+        if empty(at) {
+            (at, opens) = (at + 1, true);
+        } else if between {
+            while blank(at) && !(at > start && empty(at)) {
+                at = next(text, at);
+            }
+        } else {
+            let lead = text[at..].len() - text[at..].trim_start().len();
+            (at, opens) = (sentence_end(text, at + lead), false);
+        }
+        pieces.push(Piece { range: start..at, blank: between });
+    }
+    pieces
+}
+
+/// Where a sentence ends: behind its mark and what closes after that, or before an empty line.
+fn sentence_end(text: &str, from: usize) -> usize {
+    let mut marked = false;
+    for (offset, c) in text[from..].char_indices() {
+        let at = from + offset;
+        if c.is_whitespace() && (marked || c == '\n' && text[at + 1..].starts_with('\n')) {
+            return at;
+        }
+        marked = matches!(c, '.' | '!' | '?') || marked && matches!(c, ')' | ']' | '"' | '\'');
+    }
+    text.len()
+}
+
+fn sentence(text: &str, at: usize, around: bool, count: usize) -> Option<Region> {
+    let pieces = pieces(text);
+    let first = pieces.iter().position(|piece| at < piece.range.end).or(pieces.len().checked_sub(1))?;
+    let parts = if around { count.saturating_mul(2) } else { count };
+    let last = first.saturating_add(parts - 1).min(pieces.len() - 1);
+    let (mut start, mut end) = (pieces[first].range.start, pieces[last].range.end);
+    // Around the last one go the blanks before it.
+    if around
+        && !pieces[first].blank
+        && !pieces[last].blank
+        && let Some(before) = first.checked_sub(1).map(|before| &pieces[before])
+        && before.blank
+        && !text[before.range.clone()].contains('\n')
+    {
+        start = before.range.start;
+    }
+    end += usize::from(!pieces[last].blank && text[end..].starts_with('\n'));
+    Some(Region::up_to(text, start..end))
 }
