@@ -326,6 +326,8 @@ pub struct Interface {
     pub reduced_motion: bool,
     /// The prompt is edited with vim's keys.
     pub vim: bool,
+    /// A new width clears the scrollback, and the session is drawn again.
+    pub rebuild: bool,
     pub keys: BTreeMap<String, Vec<String>>,
     pub status_line: StatusLine,
 }

@@ -246,8 +246,9 @@ impl App {
     }
 
     fn looks_like(&mut self, interface: Interface, now: Instant) {
-        let Interface { theme, notifications, highlight, reduced_motion, vim, keys, status_line } = interface;
+        let Interface { theme, notifications, highlight, reduced_motion, vim, rebuild, keys, status_line } = interface;
         self.use_vim(vim);
+        *self.transcript.rebuilds() = rebuild;
         self.use_status_line(status_line, now);
         match Keymap::new(&keys) {
             Ok(keymap) => self.options.keymap = keymap,

@@ -123,6 +123,7 @@ pub async fn run<O: Output>(
         frame: Frame::Now,
         framed: None,
         resized: None,
+        built: None,
         waiting: false,
         recent: VecDeque::new(),
         behind: false,
@@ -229,6 +230,8 @@ struct Front<O: Output> {
     framed: Option<Instant>,
     /// The last resize, as long as the next one may be under way.
     resized: Option<Instant>,
+    /// The width that the scrollback was drawn for.
+    built: Option<u16>,
     /// Nothing is written before the size has settled.
     waiting: bool,
     /// The last rows of the scrollback.
@@ -264,6 +267,7 @@ impl<O: Output> Front<O> {
         let past = |due: Option<Instant>| due.is_some_and(|due| due <= now);
         if past(self.resized.map(|resized| resized + SIZE)) {
             self.resized = None;
+            self.rebuild();
         }
         if past(self.farewell) {
             self.done = true;

@@ -52,6 +52,7 @@ pub fn start(start: Start) -> io::Result<u8> {
     let interface = setup.loaded.config.interface();
     app.use_status_line(interface.status_line, Instant::now());
     app.use_vim(interface.vim);
+    *app.transcript.rebuilds() = interface.rebuild;
     // Other words at the start take its place.
     if let Some(draft) = home.draft().filter(|_| prompt.is_none()) {
         app.set_draft(&draft);

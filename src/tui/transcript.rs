@@ -332,6 +332,17 @@ impl Transcript {
         self.earlier.end_at(cells.begin().unwrap_or(at));
     }
 
+    /// Whether the scrollback is drawn again for a new width: what it has stays in memory then, as far as there is room.
+    pub fn rebuilds(&mut self) -> &mut bool {
+        &mut self.history.cells.rebuilds
+    }
+
+    /// Begins again with what was handed out: the scrollback is empty.
+    pub fn hand_out_again(&mut self) {
+        let older = || Cell::Note(Note::Aside("older messages: ctrl+o".into()));
+        self.scrollback.hand_out_again((self.earlier.end() > 0).then(older));
+    }
+
     /// What was not handed out yet, as it looks at the time `now`; at most `max_height` rows, the last ones.
     ///
     /// Call it after `take_committed`, so that nothing is drawn twice.

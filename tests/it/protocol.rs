@@ -289,6 +289,7 @@ fn events() {
             highlight: true,
             reduced_motion: false,
             vim: true,
+            rebuild: true,
             keys: [("send".to_owned(), vec!["enter".to_owned()])].into(),
             status_line: Default::default(),
         }),

@@ -404,6 +404,48 @@ fn a_resize_while_streaming_loses_and_doubles_nothing() {
     leave(&mut screen);
 }
 
+/// Where the user wants that and nowhere else, a new width clears the scrollback, and it has every row once, as wide as the
+/// terminal is.
+#[test]
+fn the_scrollback_is_drawn_again_for_a_new_width() {
+    const CLEAR: &[u8] = b"\x1b[3J";
+    const WIDEST: usize = 100;
+    const SHORT: usize = 40;
+    let rows: String = (0..SHORT).map(|n| format!("row {n:04} of it\\n\\n")).collect();
+    let long = "word ".repeat(60);
+    let script = format!("- reply: [text: \"{rows}{long}\\n\\nThe end.\"]\n");
+    let clears = |raw: &[u8]| raw.windows(CLEAR.len()).filter(|part| *part == CLEAR).count();
+    for rebuilds in [false, true] {
+        let program = Program::new().env("COCODE_TUI__RESIZE", if rebuilds { "rebuild" } else { "keep" });
+        let mut screen = scripted(&program, (80, 24), &script);
+        screen.send("count\r");
+        screen.wait_text("The end.");
+        screen.wait_text(READY);
+        for (nth, (columns, height)) in [(40, 12), (200, 60), (80, 24)].into_iter().enumerate() {
+            screen.resize(columns, height);
+            if rebuilds {
+                screen.wait_until("a cleared scrollback", |state| clears(&state.raw) == nth + 1);
+                screen.wait_text("The end.");
+                screen.wait_text(READY);
+            }
+            screen.settle(3 * REST);
+            if !rebuilds {
+                continue;
+            }
+            let text = screen.scrollback_text();
+            let short = (0..SHORT).map(|n| format!("row {n:04} of it"));
+            let wrong: Vec<String> = short.filter(|row| text.matches(row.as_str()).count() != 1).collect();
+            assert!(wrong.is_empty(), "lost or doubled at {columns}: {wrong:?}\n{text}");
+            assert_eq!((text.matches("word").count(), text.matches("The end.").count()), (60, 1), "{text}");
+            let widest = text.lines().filter(|row| row.contains("word")).map(|row| row.trim_end().len()).max();
+            let room = usize::from(columns).min(WIDEST);
+            assert!(widest.is_some_and(|widest| (room - 8..=room).contains(&widest)), "{widest:?} of {room}:\n{text}");
+        }
+        assert_eq!(clears(&screen.state().raw), if rebuilds { 3 } else { 0 });
+        leave(&mut screen);
+    }
+}
+
 #[test]
 fn sessions_come_back() {
     let program = Program::new();

@@ -99,10 +99,11 @@ impl Config {
 impl Config {
     /// What front ends look like and listen to.
     pub fn interface(&self) -> Interface {
-        let Tui { theme, notifications, highlight, reduced_motion, editor_mode, screen_reader: _ } = self.tui.clone();
-        let vim = editor_mode == EditorMode::Vim;
+        let Tui { theme, notifications, highlight, reduced_motion, editor_mode, resize, screen_reader: _ } =
+            self.tui.clone();
+        let (vim, rebuild) = (editor_mode == EditorMode::Vim, resize == OnResize::Rebuild);
         let (keys, status_line) = (self.keys.clone(), self.status_line.clone());
-        Interface { theme, notifications, highlight, reduced_motion, vim, keys, status_line }
+        Interface { theme, notifications, highlight, reduced_motion, vim, rebuild, keys, status_line }
     }
 }
 
@@ -339,6 +340,7 @@ pub struct Tui {
     /// Only at the start: a terminal is written in one way.
     pub screen_reader: bool,
     pub editor_mode: EditorMode,
+    pub resize: OnResize,
 }
 
 /// How the prompt is edited.
@@ -347,6 +349,14 @@ pub struct Tui {
 pub enum EditorMode {
     Normal,
     Vim,
+}
+
+/// What a new width of the terminal does to the scrollback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnResize {
+    Keep,
+    Rebuild,
 }
 
 /// `[network]`.

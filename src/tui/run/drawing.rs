@@ -22,6 +22,7 @@ impl<O: Output> Front<O> {
         let now = Instant::now();
         (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
         let Size { width, height } = self.surface.measure();
+        self.built.get_or_insert(width);
         // tmux wraps the rows again long before it tells of a size, and what is written for another size is then out of reach.
         let tmux = self.surface.traits().tmux;
         let busy = tmux && self.app.spinner.busy();
@@ -89,6 +90,17 @@ impl<O: Output> Front<O> {
             self.paint(stream, jobs);
         }
         Ok(())
+    }
+
+    /// Has the scrollback drawn again for another width, where the user wants that.
+    pub(super) fn rebuild(&mut self) {
+        let width = self.surface.measure().width;
+        let other = self.built.replace(width).is_some_and(|built| built != width);
+        if other && *self.app.transcript.rebuilds() && !self.surface.traits().plain {
+            self.surface.rebuild();
+            self.app.transcript.hand_out_again();
+            self.recent.clear();
+        }
     }
 
     /// Whether a list is shown on the other screen: below the rows here it would push some out, and leave a hole at its end.

@@ -454,6 +454,7 @@ fn a_theme_is_shown_while_a_list_offers_it() {
         highlight: false,
         reduced_motion: true,
         vim: false,
+        rebuild: false,
         keys: [("help".to_owned(), vec!["alt+h".to_owned()])].into(),
         status_line: Default::default(),
     };

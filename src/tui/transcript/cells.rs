@@ -14,6 +14,8 @@ use crate::tui::theme::Theme;
 /// Most cells that stay, and most bytes of them.
 pub(super) const CELLS: usize = 200;
 pub(super) const BYTES: usize = 256 * 1024;
+/// So many times as many where the scrollback is drawn again for a new width.
+const REBUILT: usize = 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Cells {
@@ -22,6 +24,8 @@ pub(super) struct Cells {
     revision: u64,
     /// The log has what follows from this entry on.
     marked: Option<Seq>,
+    /// The scrollback is drawn again from them for a new width.
+    pub(super) rebuilds: bool,
 }
 
 #[derive(Debug)]
@@ -128,9 +132,10 @@ impl Cells {
     /// Lets go of the first cells, of no more than `most`, up to a place where the log can continue.
     pub(super) fn let_go(&mut self, most: usize) -> Vec<Slot> {
         let (mut bytes, mut from) = (0, self.slots.len());
-        while from > 0 && self.slots.len() - from < CELLS {
+        let times = if self.rebuilds { REBUILT } else { 1 };
+        while from > 0 && self.slots.len() - from < times * CELLS {
             bytes += weight(&self.slots[from - 1].cell);
-            if bytes > BYTES {
+            if bytes > times * BYTES {
                 break;
             }
             from -= 1;

@@ -26,6 +26,8 @@ pub struct Scrollback {
     streams: u64,
     /// What the scrollback ends in.
     above: Above,
+    /// What the next rows begin with.
+    first: Option<Cell>,
     /// A turn is under way: what only looked at the end of the cells may be followed by more of it.
     gathering: bool,
 }
@@ -88,6 +90,9 @@ impl Scrollback {
     pub(super) fn take(&mut self, cells: &Cells, width: usize, theme: &Theme, mut share: Share) -> Vec<Row> {
         let mut rows = Vec::new();
         self.behind = false;
+        if let Some(first) = self.first.take() {
+            self.above.add(&first, first.rows(width, theme, Detail::Folded), &mut rows);
+        }
         while let Some(cell) = cells.get(self.next) {
             if share.is_spent() {
                 self.behind = true;
@@ -152,6 +157,12 @@ impl Scrollback {
     /// Other cells begin; what of the old ones was not handed out is the first of them.
     pub(super) fn start_over(&mut self) {
         (self.next, self.behind) = (0, false);
+    }
+
+    /// Begins again with the first cell, behind `first`: nothing of what was handed out is there anymore.
+    pub(super) fn hand_out_again(&mut self, first: Option<Cell>) {
+        self.start_over();
+        (self.stream, self.above, self.first) = (self.fresh_stream(), Above::Nothing, first);
     }
 
     /// More can be handed out at once: the last share was too small for all.
