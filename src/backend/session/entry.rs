@@ -243,17 +243,6 @@ pub enum EntryKind {
     Unknown,
 }
 
-impl EntryKind {
-    /// What the user typed where this is a message or the start of a `!` line.
-    pub(super) fn typed(&self) -> Option<String> {
-        match self {
-            EntryKind::Message { message } => Some(message.text()),
-            EntryKind::ShellStarted { command } => Some(format!("!{command}")),
-            _ => None,
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub session: String,

@@ -42,7 +42,7 @@ impl Session {
         found.reverse();
         let mut log = Reader::open(self.log())?;
         for line in found {
-            if let Some(text) = log.read(line)?.and_then(|entry| entry.kind.typed()) {
+            if let Some(text) = log.read(line)?.and_then(|entry| typed(entry.kind)) {
                 prompts.push(PromptRow { seq: line.seq, text, changed_files: false });
             }
         }
@@ -59,7 +59,7 @@ impl Session {
         let lines = self.folds.unpacked();
         let found = self.folds.timeline.back().map(|index| lines[index]).find(|line| line.seq == seq);
         let Some(line) = found.filter(|line| matches!(line.tag, Tag::Prompt | Tag::Other)) else { return Ok(None) };
-        Ok(Reader::open(self.log())?.read(line)?.and_then(|entry| entry.kind.typed()))
+        Ok(Reader::open(self.log())?.read(line)?.and_then(|entry| typed(entry.kind)))
     }
 
     /// The last `turns` prompts with all that followed, oldest first, and the number of messages before them.
@@ -74,6 +74,15 @@ impl Session {
         let prompts = lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);
         let first = prompts.rev().nth(turns - 1).map_or(0, |(index, _)| index);
         Ok((items(self.log(), &lines[first..])?, count(&lines[..first])))
+    }
+}
+
+/// What the user typed where this is a message or the start of a `!` line.
+pub(super) fn typed(kind: EntryKind) -> Option<String> {
+    match kind {
+        EntryKind::Message { message } => Some(message.text()),
+        EntryKind::ShellStarted { command } => Some(format!("!{command}")),
+        _ => None,
     }
 }
 

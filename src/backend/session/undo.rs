@@ -6,6 +6,7 @@ use super::changes::{AGAIN, Plan, Step};
 use super::entry::{EntryKind, Restore, Seq, not_undone};
 use super::error::Error;
 use super::files::{Files, Forced, Ready};
+use super::history_view::typed;
 use super::recorded::{self, Finished};
 use super::restoring::Put;
 use super::review::{Changed, Content, Sides, take_back};
@@ -380,7 +381,7 @@ impl Session {
 
     /// How a prompt or a `!` line begins; `None` if neither is there.
     fn first_line(&self, prompt: Seq) -> Option<String> {
-        let text = self.entry(prompt)?.kind.typed()?;
+        let text = typed(self.entry(prompt)?.kind)?;
         Some(first_of(&text)).filter(|line| !line.is_empty())
     }
 

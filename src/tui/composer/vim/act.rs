@@ -311,7 +311,7 @@ impl Vim {
                 editor.go(first_word(editor.text(), start));
             }
             Operator::Toggle | Operator::Lower | Operator::Upper => {
-                let changed: String = text[range.clone()].chars().map(|c| cased(c, operator)).collect();
+                let changed: String = text[range.clone()].chars().map(|c| operator.cased(c)).collect();
                 let start = range.start;
                 editor.replace(range, &changed);
                 // `~` continues.
@@ -494,13 +494,4 @@ fn indented(line: &str, operator: Operator, deep: usize) -> String {
         rest = rest.strip_prefix('\t').unwrap_or(&rest[blanks..]);
     }
     rest.to_owned()
-}
-
-fn cased(c: char, operator: Operator) -> String {
-    match operator {
-        Operator::Lower => c.to_lowercase().collect(),
-        Operator::Upper => c.to_uppercase().collect(),
-        _ if c.is_lowercase() => c.to_uppercase().collect(),
-        _ => c.to_lowercase().collect(),
-    }
 }

@@ -30,6 +30,16 @@ impl Operator {
     pub(super) fn is_of_lines(self) -> bool {
         matches!(self, Operator::Indent | Operator::Outdent)
     }
+
+    /// A character as the operator writes it.
+    pub(super) fn cased(self, c: char) -> String {
+        match self {
+            Operator::Lower => c.to_lowercase().collect(),
+            Operator::Upper => c.to_uppercase().collect(),
+            _ if c.is_lowercase() => c.to_uppercase().collect(),
+            _ => c.to_lowercase().collect(),
+        }
+    }
 }
 
 /// What an operator works on.
