@@ -77,7 +77,7 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
         ("Bash(make:*)", "make leads", ".git/worktrees/tree/commondir"),
         ("Bash(make:*)", "make replaced", ".git/worktrees/tree/commondir"),
         ("Bash(make:*)", "make away", ".git/worktrees/tree/commondir"),
-        ("Bash(make:*)", "make bin", "../.config/zsh/.zshrc"),
+        ("Bash(make:*)", "make bin", "../.config/zsh"),
         ("Bash(make:*)", "make new", ""),
         ("Bash(git branch:*)", "git branch --set-upstream-to=main other", ".git/config"),
         ("Bash(git config:*)", "git config core.fsmonitor ./evil", ".git/config"),

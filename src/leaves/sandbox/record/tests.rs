@@ -271,6 +271,29 @@ fn what_is_guarded_stays() {
         ("mkdir x; echo x > x/config.toml; mv x src/.cargo", "src/.cargo/config.toml"),
         ("mkdir -p OUT/y/.claude; mv OUT/y src/y", "src/y/.claude"),
         ("mv node_modules/a src/a2", "src/a2/.claude"),
+        // Another could be made where a repository was.
+        ("mv sub sub2", "sub/.git"),
+        ("mkdir -p a/.git; mv sub a/.git/sub", "sub/.git"),
+        // A name is not its own because a call failed that was to give it one.
+        ("mkdir -p k/.git; mv k/.git y; mv -T y src; echo x > src/.mcp.json", "src/.mcp.json"),
+        ("mkdir -p k/.git; mv -T k/.git .git; echo x > .git/hooks/pre-commit", ".git .git/hooks/pre-commit"),
+        ("mkdir -p k/.git; mv -T k sub; echo x > sub/.git/config", "sub/.git/config"),
+        // A link in place of a folder with protected names.
+        ("mkdir e; echo x > e/config.toml; ln -s e src/.cargo; ln -s e x; mv x src/.cargo", "src/.cargo src/.cargo"),
+        // Names that look like those of nothing.
+        (
+            "mkdir 'd (deleted)'; echo x > 'd (deleted)/x'; mv 'd (deleted)/x' .git/hooks/pre-commit",
+            ".git/hooks/pre-commit",
+        ),
+        (
+            "ln -s .git/hooks/pre-commit l1; for n in {2..40}; do ln -s l$((n - 1)) l$n; done; echo x > l40",
+            ".git/hooks/pre-commit",
+        ),
+        (
+            "python3 -c 'import ctypes, os; tree = ctypes.CDLL(None).syscall(467, -100, b\".\", 1, 0, 0); \
+            os.write(os.open(\".npmrc\", os.O_WRONLY, dir_fd=tree), b\"evil\")'",
+            "",
+        ),
         // By way of what the kernel shows of the process itself.
         ("exec 3< .git/config; echo x >> /proc/self/fd/3", ".git/config"),
         ("exec 3< .git/config; echo x >> /dev/fd/3", ".git/config"),
@@ -291,8 +314,10 @@ fn what_is_guarded_stays() {
             "echo x > .git/HEAD; echo x > .git/index; mkdir .git/refs; echo x > src/a; mv src src2; rm -r src2; touch .git",
             "",
         ),
-        ("mv sub sub2; mkdir node_modules/b; echo x > node_modules/b/.npmrc; mv node_modules/a node_modules/c", ""),
+        ("mkdir node_modules/b; echo x > node_modules/b/.npmrc; mv node_modules/a node_modules/c", ""),
         ("mkdir -p OUT/t; mv OUT/t src/t; mv src/t OUT/t2", ""),
+        ("mkdir src/many; (cd src/many; seq 1500 | xargs mkdir); mv src/many src/more", ""),
+        ("git init -q r && mkdir s && mv r s/r && echo x > s/r/.git/hooks/a && mv -T s t && rm -r t/r", ""),
         ("echo x > /dev/null; echo x > /dev/stdout; exec 4> src/a; echo y > /dev/fd/4", ""),
         ("git init -q src/own && git -C src/own config a.b c && echo x > src/own/.git/hooks/a && rm -r src/own", ""),
         ("git init -q OUT/own && mv OUT/own src/own", ""),
