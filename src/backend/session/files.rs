@@ -82,6 +82,8 @@ struct Known {
     paths: HashSet<usize>,
     /// As commands found and left it, with the time.
     versions: Vec<(u64, Version)>,
+    /// What commands left, also as undo wrote it again.
+    left: Vec<Version>,
     /// When a command found it.
     found: Option<u64>,
 }
@@ -104,8 +106,9 @@ impl Known {
         let after = with(last, self.versions.iter().rfind(told));
         let same = before.stamp().zip(after.stamp()).is_some_and(|(was, is)| was.same_content(is));
         // One that a command made has only names that were made, too.
+        let left = || self.left.iter().cloned().chain([after.clone()]).collect();
         (self.found == Some(*began) && !(same && before.mode() == after.mode()))
-            .then(|| Change::new(path, before, vec![after], false))
+            .then(|| Change::new(path, before.clone(), left(), false))
     }
 }
 
@@ -178,6 +181,9 @@ impl Files {
                 if let Some(file) = file(&change.before) {
                     let found = &mut known.entry(file).or_default().found;
                     *found = Some(found.map_or(began, |found| found.min(began)));
+                }
+                if let Some(file) = file(change.after()) {
+                    known.entry(file).or_default().left.extend(change.left.iter().cloned());
                 }
                 for (time, version) in [(began, &change.before), (ended, change.after())] {
                     if let Some(file) = file(version) {

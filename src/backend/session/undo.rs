@@ -205,7 +205,7 @@ impl Session {
         self.carry_out(Restore::Rewind, plan)
     }
 
-    /// Closes the records that were left open for want of room.
+    /// Closes the records that a full disk left open.
     fn finish_late(&self) -> Result<(), Error> {
         let done = recorded::finish_late(self.store(), &self.files().changes.records());
         done.map_err(|error| Error::write(self.store().dir(), error))

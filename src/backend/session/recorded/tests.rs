@@ -285,7 +285,7 @@ fn what_a_command_did_is_undone_and_redone() {
 #[test]
 fn turns_are_undone_and_redone_one_by_one() {
     let large = "truncate -s 3M f; printf x | dd of=f bs=1 seek=2000000 conv=notrunc";
-    let programs: [(&str, &[&str]); 22] = [
+    let programs: [(&str, &[&str]); 23] = [
         // What is made again is a further name of the file that it was one of: what is written to one shows under the other.
         ("echo 1 > a", &["ln a b", "echo 2 > b", "echo 3 > a"]),
         ("echo 1 > a; ln a b", &["rm b", "echo 2 > a", "rm a"]),
@@ -314,6 +314,8 @@ fn turns_are_undone_and_redone_one_by_one() {
         // Names that nobody mentions have the mode of the one that was changed and went.
         ("echo 1 > a; ln a n", &["mv a b; chmod 700 b", "chmod 600 b; mv b c"]),
         ("echo 1 > a; ln a n", &["chmod 700 a; rm a", "chmod 600 n"]),
+        // The same of one that is too large to be kept as a command left it, and was written again by an undo.
+        ("echo 1 > a; ln a n", &["mv a b", "seq 90000 > b; mv b c", "echo 3 >> c; chmod 600 c", "seq 9 > c; mv c d"]),
         // Another file with the same content is not one of the names.
         ("echo 1 > a", &["ln a b; echo 2 >> a", "cat a > c; mv c a"]),
         ("echo 1 > a; ln a b", &["cp a c; mv c a; cp a c; mv c b", "echo 2 > a"]),
