@@ -87,7 +87,7 @@ impl Guard {
             counting.map(|at| named(&rest[at..])).find(|said| *said != Guarded::Free).unwrap_or(Guarded::Free)
         });
         match said {
-            Guarded::Free => self.from_home(path).map_or(Guarded::Free, |rest| at_home(&rest)),
+            Guarded::Free => self.under_home(path).map_or(Guarded::Free, |rest| at_home(&rest)),
             said => said,
         }
     }
@@ -101,7 +101,7 @@ impl Guard {
     }
 
     /// The parts of a path below a home, unless it lies in a project there.
-    fn from_home<'a>(&'a self, path: &'a Path) -> Option<Vec<&'a OsStr>> {
+    fn under_home<'a>(&'a self, path: &'a Path) -> Option<Vec<&'a OsStr>> {
         let (home, rest) = self.below(&self.homes, path)?;
         let project = self.below(&self.roots, path).is_some_and(|(root, _)| !home.starts_with(root));
         (!project).then_some(rest)
@@ -118,7 +118,7 @@ impl Guard {
         };
         self.holds(path).is_some()
             || self.below(&self.roots, path).is_some_and(|(_, rest)| inside(&rest))
-            || self.from_home(path).is_some_and(|rest| is_above(&rest, true))
+            || self.under_home(path).is_some_and(|rest| is_above(&rest, true))
     }
 
     /// Whether the path is protected by itself, whatever it is called.
@@ -135,7 +135,7 @@ impl Guard {
     /// Whether names count there: a folder that comes from elsewhere, or goes elsewhere, is looked through.
     pub fn counts(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
-            || self.from_home(path).is_some_and(|rest| rest.len() < DEEPEST)
+            || self.under_home(path).is_some_and(|rest| rest.len() < DEEPEST)
     }
 
     /// The names that are obeyed at the top of a home.
@@ -199,9 +199,8 @@ fn is_above(parts: &[&OsStr], home: bool) -> bool {
     let in_git = matches!(parts, [first, second, ..]
         if same(first, ".git") && is_one_of(&["modules", "worktrees"], second));
     in_git
-        || PROFILE_PATHS.iter().chain(&OTHERS).any(|path| above(&path))
-        || home
-            && (names::HOME.iter().any(|path| above(&path)) || matches!(parts, [only] if same(only, names::SETTINGS)))
+        || PROFILE_PATHS.iter().chain(&OTHERS).any(above)
+        || home && (names::HOME.iter().any(above) || matches!(parts, [only] if same(only, names::SETTINGS)))
 }
 
 fn begins(parts: &[&OsStr], path: &[&str]) -> bool {
