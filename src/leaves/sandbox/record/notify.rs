@@ -330,7 +330,7 @@ impl Program {
                 Ok(target) => {
                     links += 1;
                     if links > MAX_LINKS {
-                        return Err(Errno::LOOP.into());
+                        return Ok(None);
                     }
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
@@ -351,7 +351,7 @@ impl Program {
             Err(_) => base.join(path),
         };
         let mut whole = below(base, path);
-        // The kernel follows the last one that it allows, too.
+        // The kernel follows as many, and counts at least those.
         for _ in 0..=MAX_LINKS {
             // `a/.` and `a/..` name folders that have a name of their own.
             let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
@@ -385,7 +385,7 @@ impl Program {
                 Err(_) => return Ok(Some(spot)),
             }
         }
-        Err(Errno::LOOP.into())
+        Ok(None)
     }
 }
 
