@@ -289,6 +289,7 @@ mod tests {
             ("skills.verbosity", _) => word("sparse"),
             ("tui.theme", _) => word("mono"),
             ("tui.editor_mode", _) => word("vim"),
+            ("tui.resize", _) => word("rebuild"),
             ("log.level", _) => word("warn"),
             (key, _) if key.ends_with(".wire") => word("openai-chat"),
             (_, Value::Boolean(is)) => Value::Boolean(!is),
