@@ -28,6 +28,7 @@ pub mod skill_runs;
 mod snapshot;
 mod spending;
 mod subagent;
+mod tasks;
 pub mod thinking;
 mod turn;
 
@@ -143,6 +144,7 @@ pub struct Agent {
     prefix: prefix::Prefix,
     budget: budget::Budget,
     pub family: parent_child::Family,
+    tasks: tasks::Tasks,
     clock: fn() -> Instant,
 }
 
@@ -197,6 +199,7 @@ impl Agent {
             prefix: prefix::Prefix::default(),
             budget,
             family,
+            tasks: tasks::Tasks::default(),
             model,
             clock,
         };
@@ -244,7 +247,10 @@ impl Agent {
     pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, session::Error> {
         self.conversation.forget_files();
         self.compaction.notes.forget(&mut self.conversation.session);
-        self.conversation.session.rewind(to, what)
+        let rewound = self.conversation.session.rewind(to, what)?;
+        let known = &self.conversation.facts().tasks;
+        self.tasks.stop("the conversation went back to before it", |begun| known.find(&begun.task).is_none());
+        Ok(rewound)
     }
 
     /// Changes the mode, and says so. Bypass only where a flag allows it.
@@ -410,6 +416,7 @@ impl Agent {
     /// # Errors
     /// The log cannot be written.
     pub async fn session_ended(&mut self, reason: EndReason, mailbox: &Mailbox) -> Result<(), session::Error> {
+        tasks::end(self, "the session ended", mailbox).await?;
         self.hooking.collect(&mut self.conversation, mailbox).await?;
         self.hooking.beside.shutdown().await;
         self.fire(Occasion::session_end(reason), mailbox, &CancellationToken::new()).await?;
@@ -468,27 +475,5 @@ impl Agent {
             self.tool_specs = self.toolbox.specs();
         }
         self.family.definitions = definitions;
-    }
-
-    /// What the agent is set to now, for those who look while a turn has it.
-    pub fn snapshot(&mut self) -> Snapshot {
-        self.compaction.weigh_overhead(&self.system, &self.tool_specs);
-        let standing = self.family.standing();
-        let granted = standing.borrow().granted.len();
-        Snapshot {
-            model: self.model.clone(),
-            policy: Policy { places: self.policy.places_of(&self.conversation), ..self.policy.clone() },
-            standing,
-            granted,
-            hooks: self.hooking.hooks.branch(),
-            definitions: self.family.definitions.clone(),
-            skills: self.runs.view(),
-            memory: conversation::fresh_memory(&self.settings, &self.policy.places),
-            thinking: self.settings.thinking.clone(),
-            driver: self.compaction.driver.clone(),
-            auto: self.settings.compact.enabled && self.settings.compact.auto,
-            system: self.system.clone(),
-            tool_specs: self.tool_specs.clone(),
-        }
     }
 }

@@ -18,6 +18,7 @@ mod servers;
 mod settings;
 mod shell;
 mod skills;
+mod waiting;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -31,14 +32,13 @@ use tokio::task::JoinHandle;
 
 use crate::agent::Presence;
 use crate::agent::mailbox::{Mailbox, Prompt};
-use crate::agent::prefix::Next;
-use crate::agent::{Agent, budget};
+use crate::agent::prefix;
+use crate::agent::{Agent, Snapshot, budget};
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
 use crate::permission::{Mode, Sandbox};
-use crate::protocol::report::Report;
 use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session, recall};
 use crate::stdx::clock::Clocks;
@@ -51,6 +51,7 @@ pub use places::{places, root};
 use reports::{Look, Reading};
 use shell::{Ran, Told};
 pub use skills::snapshot as skills;
+use waiting::Next;
 
 /// Ops that wait while the engine is busy.
 const OPS: usize = 64;
@@ -213,15 +214,19 @@ impl Engine {
                     self.mailbox.emit(self.mailbox.queue()).await;
                     op
                 }
-                None => match self.next_op(inbox, worked).await {
-                    Some(op) => op,
-                    None => break,
+                None => match waiting::next(self, inbox, worked).await {
+                    Next::Op(op) => op,
+                    Next::Ended => {
+                        worked |= waiting::wake(self, inbox).await;
+                        continue;
+                    }
+                    Next::Closed => break,
                 },
             };
             worked = matches!(op, Op::Prompt { .. });
             Box::pin(self.serve(op, inbox)).await;
         }
-        self.tell_receipt().await;
+        changes::tell_receipt(self).await;
         self.session_ended(EndReason::Exit).await;
         if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
             tracing::warn!(%error, "the cost of the session notes");
@@ -303,11 +308,25 @@ impl Engine {
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
+        self.run_turn(Some(prompt), inbox).await;
+    }
+
+    /// Runs a turn, of a prompt or of what the model is owed.
+    async fn run_turn(&mut self, prompt: Option<Prompt>, inbox: &mut Inbox) {
         let mailbox = self.mailbox.clone();
-        let cancel = mailbox.begin_with(&prompt.text);
+        let cancel = match &prompt {
+            Some(prompt) => mailbox.begin_with(&prompt.text),
+            None => mailbox.begin(),
+        };
         inbox.transcripts = Some(self.agent.conversation.session.transcripts());
         let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
-        let end = inbox.attend_with(Some(&look), self.agent.turn(prompt, &mailbox, &cancel)).await;
+        let turn = async {
+            match prompt {
+                Some(prompt) => self.agent.turn(prompt, &mailbox, &cancel).await,
+                None => self.agent.wake(&mailbox, &cancel).await,
+            }
+        };
+        let end = inbox.attend_with(Some(&look), turn).await;
         drop(look);
         inbox.transcripts = None;
         mailbox.end();
@@ -333,18 +352,6 @@ impl Engine {
         }
     }
 
-    /// Tells the person who worked in the session what came of it.
-    async fn tell_receipt(&mut self) {
-        let usage = self.agent.usage_info();
-        let session = &self.agent.conversation.session;
-        let prompts = session.prompts().map_or(0, |prompts| prompts.len() as u64);
-        if self.setup.presence != Presence::Attended || prompts == 0 {
-            return;
-        }
-        let ended = changes::receipt(session, &self.setup.project, usage, prompts).await;
-        self.mailbox.emit(Event::Report(Report::Ended(ended))).await;
-    }
-
     /// Tells the front ends what the session is now.
     async fn announce(&mut self) {
         let info = self.session_info();
@@ -360,7 +367,7 @@ impl Engine {
         if !todos.is_empty() {
             self.mailbox.emit(Event::Todos { items: todos }).await;
         }
-        forecast::tell(self, Next::AsIs).await;
+        forecast::tell(self, prefix::Next::AsIs).await;
         for notice in self.agent.conversation.session.notices() {
             self.mailbox.emit(Event::Notice { text: notice.clone() }).await;
         }
@@ -403,22 +410,9 @@ impl Engine {
         }
     }
 
-    /// The next op; hooks hear of it when it is long in coming. `worked`: the agent has done something that is waited on.
-    pub(super) async fn next_op(&mut self, inbox: &mut Inbox, worked: bool) -> Option<Op> {
-        if worked && self.agent.hooking.hooks.listens(Hook::Notification) {
-            let idle = self.idle;
-            tokio::select! {
-                biased;
-                op = inbox.next() => return op,
-                () = tokio::time::sleep(idle) => self.agent.notify("idle_prompt", "cocode is waiting for your input"),
-            }
-        }
-        inbox.next().await
-    }
-
     /// What commands look at between two turns.
     fn look(&mut self) -> Look<'_> {
-        let agent = self.agent.snapshot();
+        let agent = Snapshot::of(&mut self.agent);
         Look {
             setup: &self.setup,
             loaded: &self.loaded,

@@ -33,6 +33,7 @@ pub mod review;
 #[expect(clippy::module_inception, reason = "the folder holds everything of a session, the file is its log")]
 mod session;
 pub mod store;
+pub mod tasks;
 #[cfg(test)]
 mod tests;
 mod timeline;

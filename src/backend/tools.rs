@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod ask_user_question;
+pub mod background;
 mod bash;
 mod call;
 mod change;
@@ -24,6 +25,8 @@ mod recall;
 mod search;
 mod skill;
 mod task;
+mod task_output;
+mod task_stop;
 mod todo_write;
 mod toolbox;
 mod web;
@@ -37,6 +40,7 @@ mod fixture;
 pub use bash::Changed;
 pub use call::{Call, Running};
 pub use task::{Launch, Report, no_such_agent, output as report};
+pub use task_output::tail;
 pub use toolbox::{RULES, Toolbox};
 
 use std::collections::{BTreeMap, HashMap};
@@ -49,6 +53,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::background::{Background, Shell};
 use self::call::Typed;
 use crate::message::{BlobId, Content, Display, Effect, Outcome};
 use crate::permission::{Permit, Ruled};
@@ -236,7 +241,7 @@ pub type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<String, String>> 
 pub type AskFuture<'a> = Pin<Box<dyn Future<Output = Option<Answer>> + Send + 'a>>;
 
 /// Whether a command may connect somewhere.
-pub type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+pub type VerdictFuture = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 /// Whether something is in the session's log; an error says why not.
 pub type NotedFuture<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
@@ -267,7 +272,7 @@ pub trait Host: Send + Sync {
     }
 
     /// Decides about a connection that the command of a call makes; may ask the user.
-    fn connects(&self, _call: &str, _command: &str, _contact: Contact) -> VerdictFuture<'_> {
+    fn connects(&self, _call: &str, _command: &str, _contact: Contact) -> VerdictFuture {
         Box::pin(async { Verdict::Closed("nobody can be asked about it here".to_owned()) })
     }
 
@@ -287,6 +292,22 @@ pub trait Host: Send + Sync {
     /// Runs a sub-agent to its end. An error says why it could not be launched.
     fn spawn_agent<'a>(&'a self, _launch: Launch<'a>) -> ReportFuture<'a> {
         Box::pin(async { Err("agents cannot be launched here".into()) })
+    }
+
+    /// As this one, for a command that continues after its call was answered: nobody is asked, and the rules decide as they do
+    /// now. None: there is nobody to take it over.
+    fn apart(&self) -> Option<Arc<dyn Host>> {
+        None
+    }
+
+    /// Takes over a command; it is in the session's log then.
+    fn keep_running(&self, _background: Background) -> NotedFuture<'_> {
+        Box::pin(async { Err("nobody would hear of its end".to_owned()) })
+    }
+
+    /// The commands in the background of this conversation, those that have ended included.
+    fn shells(&self) -> Vec<Shell> {
+        Vec::new()
     }
 
     /// Searches the web with the current model's own search; an error says that it has none.
@@ -368,6 +389,8 @@ pub enum Offered {
     Named,
     /// Only the agent that the user talks to.
     Main,
+    /// No agent: a call by one of its names is understood all the same.
+    Nobody,
 }
 
 impl Manners {

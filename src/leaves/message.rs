@@ -202,6 +202,8 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         because: Option<MemoryCause>,
     },
+    /// The model has read how this command in the background ended.
+    Told { task: String },
 }
 
 /// The read that brought memory files of a nested folder in: they leave when it and every other read there was cleared.

@@ -13,6 +13,8 @@ mod agents;
 mod agents_shown;
 /// Permission questions in a real terminal, and the record of every decision.
 mod asks;
+/// Commands in the background, and how their ends are told.
+mod background;
 /// Bad flags, files, keys and servers: each error names its fix.
 mod bad_input;
 /// Slash commands: /config, /diff, /todos, /doctor, /feedback.
@@ -60,8 +62,6 @@ mod floods;
 mod flows;
 /// A full disk costs no file.
 mod full_disk;
-/// The session on a screen of its own: scrolled, copied from, resized, and what is left of it on the way out.
-mod fullscreen;
 mod git_hooks;
 /// What runs without a person's own yes, and what it must leave alone.
 #[cfg(target_os = "linux")]

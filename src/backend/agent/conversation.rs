@@ -14,6 +14,7 @@ use crate::permission::{Behavior, Disk, Files, Mode, Places, Source};
 use crate::protocol::{Event, Item};
 use crate::provider::Purpose;
 use crate::session::entry::{EntryKind, Seq};
+use crate::session::store::TASKS;
 use crate::session::{self, Context, Facts, Session};
 use crate::thinking::Level;
 use crate::tools::{FileChange, RULES};
@@ -58,7 +59,7 @@ impl Conversation {
             policy.rules.add(Behavior::Allow, rule, Source::Session);
         }
         let dir = session.store().dir();
-        let own = [dir.join("tool-results"), dir.join("blobs")];
+        let own = [dir.join("tool-results"), dir.join("blobs"), dir.join(TASKS)];
         policy.places.free_reads =
             own.iter().map(|folder| Disk.resolve(folder)).chain(skill_runs::opened(&session)).collect();
         Conversation {

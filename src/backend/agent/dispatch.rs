@@ -11,6 +11,7 @@ mod prepare;
 mod repeats;
 mod run;
 mod undoing;
+mod words;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -37,9 +38,9 @@ use super::parent_child::Word;
 use super::plan::Leave;
 use super::skill_runs::Invocation;
 use super::subagent::Launcher;
-use super::{Agent, Settings, budget, host, prompt};
+use super::{Agent, Settings, host, prompt, tasks};
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
-use crate::permission::{Access, Consent, Decision, Mode, Permit, Places, Source};
+use crate::permission::{Access, Consent, Decision, Mode, Permit, Places};
 use crate::protocol::{Answer, Approval, Event, Item, Question, TurnEnd};
 use crate::provider::ToolSpec;
 use crate::report;
@@ -238,6 +239,8 @@ impl Agent {
         }
         let (connections, mut contacts) = Contacts::new();
         host.connections = Some(connections);
+        let (door, mut handed) = tasks::door(self);
+        host.tasks = Some(door);
         let host = Arc::new(host);
         let settings = self.settings.tools.shared(among);
         let runner = Runner::new(&self.policy, &self.conversation, &settings, host.clone(), cancel);
@@ -248,7 +251,7 @@ impl Agent {
                 biased;
                 mut results = &mut all => {
                     while let Ok(word) = heard.try_recv() {
-                        self.take_word(word, mailbox).await?;
+                        words::take(self, word, mailbox).await?;
                     }
                     let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
                     for usage in spent {
@@ -264,9 +267,11 @@ impl Agent {
                     contacts.recheck(self);
                 }
                 Some(word) = heard.recv() => {
-                    self.take_word(word, mailbox).await?;
+                    words::take(self, word, mailbox).await?;
                     contacts.recheck(self);
                 }
+                Some(handed) = handed.recv() => tasks::take(self, handed),
+                over = self.tasks.next() => tasks::note(self, over, mailbox).await?,
                 next = contacts.next() => match next {
                     Next::Heard(connection) => contacts.take(connection, self, mailbox, cancel),
                     Next::Answered(key, answer) => {
@@ -424,34 +429,6 @@ impl Agent {
             Some(above) => above.accept_edits(),
             None if self.conversation.mode() == Mode::Default => self.set_mode(Mode::Edits, mailbox).await?,
             None => {}
-        }
-        Ok(())
-    }
-
-    /// Does what a sub-agent says.
-    async fn take_word(&mut self, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
-        match word {
-            Word::Note { note, noted } => {
-                // The one who asks may have been cancelled meanwhile.
-                let _ = noted.send(self.conversation.note(note));
-                self.conversation.tell_news(mailbox).await;
-            }
-            Word::Granted { rule, source } => {
-                self.policy.allow(&rule, source);
-                if source == Source::Session {
-                    self.conversation.append(EntryKind::Granted { rule: rule.clone() })?;
-                }
-                self.family.granted(rule, source);
-            }
-            Word::Decided(decided) => self.conversation.decided(decided, mailbox).await?,
-            Word::AcceptEdits => self.accept_edits(mailbox).await?,
-            Word::Spent { what, model, spec, usage } => {
-                self.spending.know(model.clone(), &spec);
-                budget::record(self, None);
-                self.spending.note(&mut self.conversation.session, &what, (model, &spec), usage)?;
-                self.budget.paid(&self.conversation.session);
-                mailbox.emit(Event::Usage(self.usage_info())).await;
-            }
         }
         Ok(())
     }

@@ -11,11 +11,12 @@ use super::mailbox::Mailbox;
 use super::parent_child::{Note, Word, note};
 use super::skill_runs::{Caller, View};
 use super::subagent::Launcher;
-use super::{Model, side_request};
+use super::{Model, side_request, tasks};
 use crate::message::{CallId, Message, Usage};
 use crate::protocol::Question;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
 use crate::sandbox::proxy::{Contact, Verdict};
+use crate::tools::background::{Background, Shell};
 use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture, VerdictFuture};
 
 /// Lent to the tools of one round.
@@ -30,6 +31,8 @@ pub(super) struct AgentHost {
     pub(super) launcher: Option<Launcher>,
     /// To the agent whose commands these are. None: nobody answers for a host.
     pub(super) connections: Option<mpsc::UnboundedSender<Connection>>,
+    /// To the agent whose commands continue in the background. None: nobody takes them over.
+    pub(super) tasks: Option<tasks::Door>,
     /// To the agent whose log belongs to the session. None: nothing is changed for this host.
     pub(super) words: Option<mpsc::UnboundedSender<Word>>,
 }
@@ -38,7 +41,7 @@ impl AgentHost {
     /// One that launches nobody and is told of no change.
     pub(super) fn new(model: Model, skills: View, mailbox: &Mailbox, cancel: &CancellationToken) -> AgentHost {
         let (mailbox, cancel, spent) = (mailbox.clone(), cancel.clone(), Mutex::default());
-        AgentHost { model, spent, mailbox, cancel, skills, launcher: None, connections: None, words: None }
+        AgentHost { model, spent, mailbox, cancel, skills, launcher: None, connections: None, tasks: None, words: None }
     }
 }
 
@@ -54,7 +57,7 @@ impl Host for AgentHost {
         })
     }
 
-    fn connects(&self, call: &str, command: &str, contact: Contact) -> VerdictFuture<'_> {
+    fn connects(&self, call: &str, command: &str, contact: Contact) -> VerdictFuture {
         let (verdict, decided) = oneshot::channel();
         let (call, command) = (CallId(call.into()), command.to_owned());
         let connection = Connection { call, command, contact, verdict };
@@ -63,6 +66,23 @@ impl Host for AgentHost {
             let nobody = || Verdict::Closed("nobody can be asked about it here".to_owned());
             if sent { decided.await.unwrap_or_else(|_| nobody()) } else { nobody() }
         })
+    }
+
+    fn apart(&self) -> Option<Arc<dyn Host>> {
+        Some(Arc::new(self.tasks.as_ref()?.apart.clone()))
+    }
+
+    fn keep_running(&self, background: Background) -> NotedFuture<'_> {
+        Box::pin(async move {
+            match &self.tasks {
+                Some(tasks) => tasks.hand_over(background).await,
+                None => Err("nobody would hear of its end".to_owned()),
+            }
+        })
+    }
+
+    fn shells(&self) -> Vec<Shell> {
+        self.tasks.as_ref().map(|tasks| tasks.shells.clone()).unwrap_or_default()
     }
 
     fn settled(&self, path: PathBuf) -> NotedFuture<'_> {

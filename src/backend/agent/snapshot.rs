@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::parent_child::Standing;
 use super::skill_runs::{Caller, View};
-use super::{Grounds, Model, Policy, memory, thinking};
+use super::{Agent, Grounds, Model, Policy, conversation, memory, thinking};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
@@ -52,6 +52,28 @@ const READING: &str = "ls";
 const ANY: &str = "make";
 
 impl Snapshot {
+    /// Of an agent as it is now.
+    pub fn of(agent: &mut Agent) -> Snapshot {
+        agent.compaction.weigh_overhead(&agent.system, &agent.tool_specs);
+        let standing = agent.family.standing();
+        let granted = standing.borrow().granted.len();
+        Snapshot {
+            model: agent.model.clone(),
+            policy: Policy { places: agent.policy.places_of(&agent.conversation), ..agent.policy.clone() },
+            standing,
+            granted,
+            hooks: agent.hooking.hooks.branch(),
+            definitions: agent.family.definitions.clone(),
+            skills: agent.runs.view(),
+            memory: conversation::fresh_memory(&agent.settings, &agent.policy.places),
+            thinking: agent.settings.thinking.clone(),
+            driver: agent.compaction.driver.clone(),
+            auto: agent.settings.compact.enabled && agent.settings.compact.auto,
+            system: agent.system.clone(),
+            tool_specs: agent.tool_specs.clone(),
+        }
+    }
+
     /// Every hook with its last result.
     pub fn hooks(&self) -> Vec<hooks::Row> {
         self.hooks.rows()

@@ -15,7 +15,7 @@ use super::budget::Purse;
 use super::hooking::{Hooking, Worker};
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};
-use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs};
+use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs, tasks};
 use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks};
 use crate::message::{CallId, Kind, Message, ToolCall, tokens};
@@ -119,6 +119,8 @@ impl Launcher {
         let prompt = Prompt::new(launch.prompt);
         let run = Box::pin(child.work(prompt, &definition.skills, &below, &cancel));
         let end = watch.over(run, inbox, &mut standing, definition).await;
+        let left = tasks::names(&child);
+        tasks::end(&mut child, "the agent that ran it ended", &below).await.map_err(|error| error.to_string())?;
         for spent in &child.conversation.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);
         }
@@ -128,7 +130,7 @@ impl Launcher {
             id: task.id,
             agent: task.agent,
             end,
-            text: said,
+            text: said + &left,
             failure,
             tools: task.tools,
             tokens: task.tokens,
@@ -170,7 +172,7 @@ impl Launcher {
         self.toolbox.only(|tool| match tool.manners().offered {
             Offered::Reading | Offered::Below => definition.offers(&tool.spec().name),
             Offered::Named => definition.names(&tool.spec().name),
-            Offered::Main => false,
+            Offered::Main | Offered::Nobody => false,
         })
     }
 

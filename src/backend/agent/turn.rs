@@ -12,7 +12,7 @@ use super::hooking::{Submitted, Worker, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
 use super::skill_runs::{Caller, Expansion, Invocation};
-use super::{Agent, Failure, Model, Reminders, budget, hooking, reminder, thinking};
+use super::{Agent, Failure, Model, Reminders, budget, hooking, reminder, tasks, thinking};
 use crate::commands::Skill;
 use crate::compact::memory::Pause;
 use crate::hooks::{self, Occasion};
@@ -41,12 +41,13 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    async fn run(&mut self, prompt: Prompt) -> TurnEnd {
+    /// Runs a turn to its end. Without a prompt it begins with what the model is told at its first step.
+    async fn run(&mut self, prompt: Option<Prompt>) -> TurnEnd {
         let started = (self.agent.clock)();
         self.mailbox.take_waited();
         budget::begin_turn(self.agent);
         self.mailbox.emit(Event::Turn(protocol::Turn::Started)).await;
-        let text = prompt.text.clone();
+        let text = prompt.as_ref().map(|prompt| prompt.text.clone()).unwrap_or_default();
         let before = self.agent.conversation.session.next_seq();
         let end = match Box::pin(self.run_turn(prompt)).await {
             Ok(TurnEnd::Done) if budget::overdrawn(self.agent, self.mailbox).await => TurnEnd::Budget,
@@ -76,7 +77,7 @@ impl Turn<'_> {
         let first = prompts.first().map(|(seq, _)| *seq);
         let logged: Vec<String> = prompts.iter().map(|(_, message)| message.text()).collect();
         let restore = if logged.is_empty() { typed } else { logged.join(BETWEEN) };
-        let restore = (!answered).then_some(restore);
+        let restore = (!answered && !restore.is_empty()).then_some(restore);
         if let Some(to) = first.filter(|_| !answered) {
             // A log that cannot be written keeps the prompt, which does less harm than the failure to say why.
             if self.agent.conversation.append(EntryKind::Rewind { to }).is_ok() {
@@ -106,8 +107,13 @@ impl Turn<'_> {
         }
     }
 
-    async fn run_turn(&mut self, prompt: Prompt) -> Result<TurnEnd, Failure> {
+    async fn run_turn(&mut self, prompt: Option<Prompt>) -> Result<TurnEnd, Failure> {
         self.agent.conversation.watch_session(self.mailbox).await?;
+        let Some(prompt) = prompt else {
+            self.agent.open_turn()?;
+            self.agent.thinking.begin();
+            return self.rounds().await;
+        };
         let context = match self.submit_hooks(&prompt).await? {
             Submitted::Accepted(context) => context,
             Submitted::Erased(reason) => return Err(Failure::Erased { reason }),
@@ -138,6 +144,11 @@ impl Turn<'_> {
         if let Some(skill) = skill {
             Expansion { agent: self.agent, mailbox: self.mailbox, cancel: self.cancel }.push(&skill, &args).await?;
         }
+        self.rounds().await
+    }
+
+    /// Samples and dispatches until there is nothing more to do.
+    async fn rounds(&mut self) -> Result<TurnEnd, Failure> {
         let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
         let mut owed = self.agent.toolbox.get(tools::answer::NAME).map(|_| 0);
         self.agent.repeats.clear();
@@ -210,6 +221,11 @@ impl Turn<'_> {
                     self.mailbox.emit(Event::Notice { text: notice.into() }).await;
                 }
                 let steers = self.mailbox.take_steers();
+                // What ended while it answered is told at the next step, which there is for it.
+                tasks::collect(self.agent, self.mailbox).await?;
+                if steers.is_empty() && self.agent.conversation.facts().tasks.owed().next().is_some() {
+                    continue;
+                }
                 if steers.is_empty() {
                     if let Some(missed) = &mut owed {
                         *missed += 1;
@@ -260,6 +276,7 @@ impl Turn<'_> {
     async fn boundary(&mut self) -> Result<(), Failure> {
         self.agent.take_mode(self.mailbox).await?;
         self.agent.hooking.collect(&mut self.agent.conversation, self.mailbox).await?;
+        tasks::tell(self.agent, self.mailbox).await?;
         let steers = self.mailbox.take_steers();
         self.deliver(steers).await?;
         if self.agent.settings.reminders == Reminders::Off {
@@ -304,7 +321,21 @@ impl Turn<'_> {
 impl Agent {
     /// Runs one turn from a prompt to its end, and tells everything on the way. Never fails: a failure is how it ends.
     pub async fn turn(&mut self, prompt: Prompt, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
-        Turn { agent: self, mailbox, cancel }.run(prompt).await
+        Turn { agent: self, mailbox, cancel }.run(Some(prompt)).await
+    }
+
+    /// Runs a turn that nobody asked for: a command in the background has ended.
+    pub async fn wake(&mut self, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
+        Turn { agent: self, mailbox, cancel }.run(None).await
+    }
+
+    /// Waits for the end of a command in the background, and notes it. May be dropped while it waits.
+    ///
+    /// # Errors
+    /// The log cannot be written.
+    pub async fn task_ended(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
+        let over = self.tasks.next().await;
+        tasks::note(self, over, mailbox).await
     }
 
     /// Begins a turn in the log, with what its usage and its rules go back to.

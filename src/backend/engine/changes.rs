@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use super::Engine;
+use crate::agent::Presence;
 use crate::message::{BlobId, FileDiff, Usage};
 use crate::permission::OwnGit;
-use crate::protocol::report::Ended;
-use crate::protocol::{Changes, Hunk, Reviewed, Scope, Span, UsageInfo, Verdict};
+use crate::protocol::report::{Ended, Report};
+use crate::protocol::{Changes, Event, Hunk, Reviewed, Scope, Span, UsageInfo, Verdict};
 use crate::session::review::{self, Changed, Sides};
 use crate::session::{First, Session};
 use crate::stdx::ansi::visible;
@@ -46,6 +48,18 @@ pub(super) async fn gather(session: &Session, git: &OwnGit) -> Changes {
     let work = move || (of_session(firsts, &own), reviews.into_iter().map(|changed| scope(changed, &own)).collect());
     let (session, scopes) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
     Changes { session, uncommitted: uncommitted(git).await, scopes }
+}
+
+/// Tells the person who worked in the session what came of it.
+pub(super) async fn tell_receipt(engine: &mut Engine) {
+    let usage = engine.agent.usage_info();
+    let session = &engine.agent.conversation.session;
+    let prompts = session.prompts().map_or(0, |prompts| prompts.len() as u64);
+    if engine.setup.presence != Presence::Attended || prompts == 0 {
+        return;
+    }
+    let ended = receipt(session, &engine.setup.project, usage, prompts).await;
+    engine.mailbox.emit(Event::Report(Report::Ended(ended))).await;
 }
 
 /// What is told at the end of a session: what it changed, and what it used.

@@ -54,7 +54,7 @@ impl<'a> Look<'a> {
     ) -> Look<'a> {
         let session = Reading::Log(agent.conversation.session.id().to_owned());
         let beside = Some(agent.beside(mailbox, &CancellationToken::new()));
-        Look { setup, loaded, models, catalog, agent: agent.snapshot(), session, beside }
+        Look { setup, loaded, models, catalog, agent: Snapshot::of(agent), session, beside }
     }
 
     /// What a command that only looks has found, or why it cannot; none for any other command.

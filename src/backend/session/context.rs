@@ -200,6 +200,8 @@ impl Context {
             | EntryKind::CacheBroke(_)
             | EntryKind::Decided(_)
             | EntryKind::AgentStarted { .. }
+            | EntryKind::TaskBegun(_)
+            | EntryKind::TaskEnded(_)
             | EntryKind::Unknown => {}
         }
     }
@@ -237,6 +239,8 @@ impl Context {
             Effect::Todos { items } => self.todos.clone_from(items),
             // Reminders look through the messages.
             Effect::Plan { .. } | Effect::Skills { .. } => {}
+            // What is owed is a fact of the session, whatever leaves the window.
+            Effect::Told { .. } => {}
             Effect::Memory { files, because } => self.reads.add_memory(item, files, because.as_ref()),
         }
     }

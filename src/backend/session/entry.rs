@@ -3,6 +3,7 @@
 mod decided;
 mod ledger;
 mod request;
+mod task;
 mod version;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::thinking::Level;
 pub use self::decided::{Decided, Decider, Lasts, Matter};
 pub use self::ledger::{Ledger, Line, Sort, Who};
 pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
+pub use self::task::{Begun, Ended, Status};
 pub use self::version::{Content, Replaced, Version};
 
 /// Version that this program writes.
@@ -234,6 +236,10 @@ pub enum EntryKind {
     CacheBroke(CacheBreak),
     /// Something that waited for a word was decided.
     Decided(Decided),
+    /// A command is about to continue in the background: how it ends is owed to the model.
+    TaskBegun(Begun),
+    /// It has ended. A message with `Effect::Told` pays what is owed.
+    TaskEnded(Ended),
     /// This log is a sub-agent's; written once, before its first prompt.
     AgentStarted {
         agent: String,

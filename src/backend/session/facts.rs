@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{By, CacheBreak, Entry, EntryKind, Header, Seq};
+use super::tasks::Tasks;
 use crate::message::{Kind, Usage};
 use crate::permission::Mode;
 use crate::protocol::Compacted;
@@ -76,6 +77,9 @@ pub struct Facts {
     /// The last reply's usage, with its model.
     #[serde(default)]
     pub counted: Option<(String, Usage)>,
+    /// Commands in the background, and what the model is owed of them.
+    #[serde(default)]
+    pub tasks: Tasks,
     /// What changed the conversation lately other than by adding to it.
     #[serde(default)]
     changes: Vec<(Seq, By)>,
@@ -153,6 +157,7 @@ impl Facts {
             self.changes.drain(..(self.changes.len() + 1).saturating_sub(CHANGES));
             self.changes.push((entry.seq, by));
         }
+        self.tasks.record(entry.seq, &entry.kind);
         self.apply(&entry.kind);
     }
 

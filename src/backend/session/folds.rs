@@ -77,7 +77,12 @@ impl Folds {
             Tag::Reply => Said::Reply { usage: usage_of(bytes), next_call: next_call_in(bytes) },
             Tag::Results | Tag::Message => {
                 line.carries = carries(bytes);
-                Said::Tag
+                if line.carries && tells(bytes) {
+                    parsed = line::parse(bytes)?;
+                    Said::Entry(&parsed)
+                } else {
+                    Said::Tag
+                }
             }
             Tag::Prompt if self.facts.has_prompt() => Said::Tag,
             Tag::Part | Tag::Discarded | Tag::Request | Tag::Frozen => Said::Tag,
@@ -143,10 +148,16 @@ fn next_call(reply: &Message) -> u64 {
     numbers.max().map_or(1, |number| number + 1)
 }
 
-/// Whether a line may set the todo list or the working directory. Text that looks so is escaped in a line.
+/// Whether a line may set what outlives a boundary. Text that looks so is escaped in a line.
 fn carries(line: &[u8]) -> bool {
-    static EFFECT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""type":\s?"(?:todos|cwd)""#).ok());
+    static EFFECT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""type":\s?"(?:todos|cwd|told)""#).ok());
     EFFECT.as_ref().is_none_or(|effect| effect.is_match(line))
+}
+
+/// Whether a line may tell the model how a task ended.
+fn tells(line: &[u8]) -> bool {
+    static TOLD: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#""type":\s?"told""#).ok());
+    TOLD.as_ref().is_none_or(|told| told.is_match(line))
 }
 
 /// As `next_call`, from a line that is not parsed. Arguments that look like a call only make it higher.

@@ -234,6 +234,7 @@ impl Screen {
                 self.note("Rewound the conversation to before an earlier prompt".to_owned());
             }
             EntryKind::Decided(decided) => self.note(decided.to_string()),
+            EntryKind::TaskEnded(ended) => self.note(ended.line()),
             EntryKind::Header(_)
             | EntryKind::FileBefore { .. }
             | EntryKind::FileAfter { .. }
@@ -255,6 +256,7 @@ impl Screen {
             | EntryKind::SkillInvoked { .. }
             | EntryKind::Spent { .. }
             | EntryKind::AgentStarted { .. }
+            | EntryKind::TaskBegun(_)
             | EntryKind::Frozen(_)
             | EntryKind::Request(_)
             | EntryKind::CacheBroke(_)

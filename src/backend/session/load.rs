@@ -176,7 +176,8 @@ fn state_after(message: &Message, todos: &mut Option<Vec<crate::message::Todo>>,
             | Effect::Seen { .. }
             | Effect::Plan { .. }
             | Effect::Skills { .. }
-            | Effect::Memory { .. } => {}
+            | Effect::Memory { .. }
+            | Effect::Told { .. } => {}
         }
     }
 }

@@ -102,17 +102,17 @@ pub(super) struct Line {
     pub(super) len: usize,
     pub(super) seq: Seq,
     pub(super) tag: Tag,
-    /// It sets the todo list or the working directory, which outlive a boundary.
+    /// It sets what outlives a boundary: the todo list, the working directory, what the model was told of a task.
     pub(super) carries: bool,
 }
 
 impl Line {
     pub(super) fn new(offset: u64, len: usize, entry: &Entry) -> Line {
         let tag = Tag::of(&entry.kind);
-        let sets = |effect: &Effect| matches!(effect, Effect::Todos { .. } | Effect::Cwd { .. });
+        let sets = |effect: &Effect| matches!(effect, Effect::Todos { .. } | Effect::Cwd { .. } | Effect::Told { .. });
         let carries = match &entry.kind {
             EntryKind::Message { message } if matches!(tag, Tag::Results | Tag::Message) => {
-                message.results().any(|result| result.effects.iter().any(sets))
+                message.results().flat_map(|result| &result.effects).chain(&message.effects).any(sets)
             }
             _ => false,
         };

@@ -27,7 +27,7 @@ use crate::stdx::hash::sha256_hex;
 pub(super) const FILE: &str = "index.bin";
 
 /// Version of the format, and of what is folded into it.
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 
 /// Lines from which on the index pays.
 const WORTH: usize = if cfg!(test) { 8 } else { 1_000 };

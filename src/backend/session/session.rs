@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use uuid::Uuid;
 
 use super::context::Context;
-use super::entry::{Entry, EntryKind, Frozen, Header, Sent, Seq, VERSION};
+use super::entry::{Ended, Entry, EntryKind, Frozen, Header, Sent, Seq, VERSION};
 use super::error::Error;
 use super::facts::Facts;
 use super::files::Files;
@@ -18,7 +18,7 @@ use super::line::{self, Tag};
 use super::load::{Loaded, project};
 use super::log::{FILE, Line, Lines, Log, Writer, is_main};
 use super::meta::Meta;
-use super::store::Store;
+use super::store::{Store, TASKS};
 use super::transcripts::Transcripts;
 use crate::stdx::fs::private_dir;
 
@@ -123,6 +123,7 @@ impl Session {
             session.notices.extend(session.folds.files.remove_leftovers());
             session.notices.extend(session.folds.files.half_written());
             session.adopt()?;
+            session.end_tasks()?;
         }
         Ok(session)
     }
@@ -145,6 +146,12 @@ impl Session {
             true => Session::load(fork.log.path, &fork.id, clock, fork.log.writer),
             false => Ok(fork),
         }
+    }
+
+    /// Notes the end of commands in the background that another process ran: it ended them when it ended.
+    fn end_tasks(&mut self) -> Result<(), Error> {
+        let ended: Vec<Ended> = self.facts().tasks.running().map(|task| Ended::with_its_session(&task.begun)).collect();
+        ended.into_iter().try_for_each(|ended| self.append(EntryKind::TaskEnded(ended)).map(drop))
     }
 
     fn copy_from(&mut self, parent: &Session, upto: Option<Seq>) -> Result<(), Error> {
@@ -387,7 +394,7 @@ fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
 }
 
 /// Folders of what a session has saved.
-const SAVED: [&str; 3] = ["blobs", "commands", "removed"];
+const SAVED: [&str; 4] = ["blobs", "commands", "removed", TASKS];
 
 /// Takes over what another session has saved. Lists are copied, since both continue them.
 fn link_saved(from: &Store, to: &Store) -> Result<(), Error> {

@@ -9,6 +9,9 @@ use crate::message::BlobId;
 use crate::stdx::fs::private_dir;
 use crate::stdx::hash::sha256_hex;
 
+/// Folder of the output of commands in the background.
+pub const TASKS: &str = "tasks";
+
 /// Writes beside one session's log. Cheap to clone: it holds only the folder.
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -106,11 +109,34 @@ impl Store {
         }
         private_dir(&self.dir.join("tool-results"))?;
         let path = self.spill_path(call, extension);
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(true).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path)?;
+        let file = private_file(&path)?;
         Ok((path, file))
     }
+
+    /// The name of a call's command once it is in the background: as unique as the call.
+    pub fn task(&self, call: &str) -> String {
+        format!("{}b{}", self.prefix, call.strip_prefix("call_").unwrap_or(call))
+    }
+
+    /// Where the output of a command in the background is, whether it exists or not.
+    pub fn task_output(&self, task: &str) -> PathBuf {
+        self.dir.join(TASKS).join(format!("{task}.output"))
+    }
+
+    /// Opens a new file for the output of a command in the background.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn begin_task_output(&self, task: &str) -> io::Result<File> {
+        private_dir(&self.dir.join(TASKS))?;
+        private_file(&self.task_output(task))
+    }
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

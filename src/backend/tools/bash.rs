@@ -1,9 +1,12 @@
 //! Bash: one command line in a fresh shell, whose working directory carries over and whose processes end with it.
 
+mod background;
 mod denials;
+mod output;
 mod reach;
 mod undoing;
 
+use std::fs::File;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -14,31 +17,28 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::net::unix::pipe;
 use tokio::process::Command;
-use tokio::sync::mpsc;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::message::{Display, Effect, Outcome};
 use crate::permission::{Access, CommandLine, Matches, Ruled};
 use crate::sandbox::{Happening, Policy, Running as Process};
-use crate::stdx::ansi::Cleaner;
+use crate::session::entry::Status;
 use crate::stdx::process::{Streams, command_without};
+use crate::stdx::text::duration;
 
 use super::call::Typed;
 use super::limit::Spool;
 use super::{After, Call, Context, Dirs, Manners, Output, file};
 use denials::Denial;
+use output::{Growing, Kept, LastRecord, Sink, left};
 use reach::Reach;
 pub use undoing::Changed;
 use undoing::{Verdict, Watch};
 
-/// Shortest time between two pieces of live output.
-const TICK: Duration = Duration::from_millis(50);
-
-/// Most bytes of one piece of live output; the screen shows the last lines only.
-const PIECE: usize = 4 * 1024;
-
-/// Most bytes that are still read once the shell has ended: more than any pipe holds.
-const DRAIN: usize = 4 * 1024 * 1024;
+/// How long a command may run in the background, where its call does not say, and at most.
+const BACKGROUND: Duration = Duration::from_secs(30 * 60);
+const BACKGROUND_MOST: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Follows a failure of a line that ran unasked.
 const CONFINED: &str = "This command was judged to only read, so it ran confined: it could not write, use the network, or read outside the workspace. \
@@ -71,8 +71,9 @@ pub(super) struct Input {
     /// Milliseconds
     timeout: Option<u64>,
     /// What it does, in a few words
-    #[expect(dead_code, reason = "for the user, who sees the input")]
     description: Option<String>,
+    /// Do not wait: servers, long runs. Timeout 30 min, at most 2 h
+    run_in_background: Option<bool>,
     /// Run outside of the sandbox: only after the sandbox kept the command from something that it needs
     #[serde(rename = "dangerouslyDisableSandbox")]
     dangerously_disable_sandbox: Option<bool>,
@@ -86,7 +87,7 @@ impl Typed for Bash {
     const MANNERS: Manners = Manners {
         rules: Ruled { matches: Matches::Command, ..Ruled::BY_NAME },
         matched: "command",
-        spare: &["description", "dangerouslyDisableSandbox"],
+        spare: &["description", "run_in_background", "dangerouslyDisableSandbox"],
         ..Manners::CHANGES
     };
 
@@ -107,7 +108,15 @@ impl Typed for Bash {
         let line = CommandLine::from(command.as_str());
         let line = if input.dangerously_disable_sandbox == Some(true) { line.escaping() } else { line };
         let access = Access::Shell { command: line, cwd: dirs.cwd.clone() };
-        Ok(Call::new(access, file::one_line(command), move |context| async move { run(&input, &context).await }))
+        let title = file::one_line(command);
+        if input.run_in_background == Some(true) {
+            return Ok(Call::new(access, title, move |context| background::begin(input, context)).in_background());
+        }
+        let work = |context: Context| async move {
+            let way = Way::Waited(Box::new(Spool::new(&context.store, &context.call)));
+            work(&input, &context, way).await.map_or_else(|refused| refused, |done| done.output)
+        };
+        Ok(Call::new(access, title, work))
     }
 }
 
@@ -116,14 +125,40 @@ enum End {
     Exited(io::Result<ExitStatus>),
     TimedOut(Duration),
     Interrupted,
+    /// Its output can no longer be kept.
+    Unkept(String),
     /// There was no room to save what it was about to change there.
     Full(PathBuf),
 }
 
-async fn run(input: &Input, context: &Context) -> Output {
+/// Who keeps what a command writes.
+enum Way<'a> {
+    /// The call waits for it.
+    Waited(Box<Spool<'a>>),
+    /// The call is answered once it has started.
+    Background(File, oneshot::Sender<()>),
+}
+
+/// How a command ended that ran.
+struct Done {
+    output: Output,
+    status: Status,
+    code: Option<i32>,
+    why: Option<String>,
+    millis: u64,
+}
+
+/// Runs a command to its end. An error where it was not started.
+async fn work(input: &Input, context: &Context, way: Way<'_>) -> Result<Done, Output> {
     let settings = &*context.settings;
-    let timeout = input.timeout.filter(|timeout| *timeout > 0).unwrap_or(settings.bash_timeout_ms);
-    let timeout = Duration::from_millis(timeout.min(settings.bash_max_timeout_ms));
+    let asked = input.timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis);
+    let (timeout, most) = match way {
+        Way::Waited(_) => {
+            (Duration::from_millis(settings.bash_timeout_ms), Duration::from_millis(settings.bash_max_timeout_ms))
+        }
+        Way::Background(..) => (BACKGROUND, BACKGROUND_MOST),
+    };
+    let timeout = asked.unwrap_or(timeout).min(most);
     let (start_in, mut notes) = match context.dirs.cwd.is_dir() {
         true => (&context.dirs.cwd, Vec::new()),
         false => {
@@ -138,7 +173,7 @@ async fn run(input: &Input, context: &Context) -> Output {
     let started = Instant::now();
     let mut reach = match Reach::of(&input.command, context).await {
         Ok(reach) => reach,
-        Err(error) => return Output::error(format!("Cannot start the proxy of the sandbox: {error}.")),
+        Err(error) => return Err(Output::error(format!("Cannot start the proxy of the sandbox: {error}."))),
     };
     let mut watch = Watch::begin(context, &mut reach.policy).await;
     let (mut process, output, place) = loop {
@@ -146,13 +181,21 @@ async fn run(input: &Input, context: &Context) -> Output {
             Ok(parts) => break parts,
             Err(error) if error.kind() == io::ErrorKind::StorageFull && reach.policy.record.is_some() => {
                 if let Verdict::Stopped(path) = watch.without(&mut reach.policy).await {
-                    return Output::error(format!("Not run: {}.", full(&path)));
+                    return Err(Output::error(format!("Not run: {}.", full(&path))));
                 }
             }
-            Err(error) => return Output::error(denials::not_started(&error, start_in, &reach.policy)),
+            Err(error) => return Err(Output::error(denials::not_started(&error, start_in, &reach.policy))),
         }
     };
-    let mut sink = Sink::new(Spool::new(&context.store, &context.call), &context.live);
+    let (kept, waited) = match way {
+        Way::Waited(spool) => (Kept::Spool(spool), true),
+        Way::Background(file, started) => {
+            // Without the call nobody waits.
+            let _ = started.send(());
+            (Kept::File(Growing::new(file)), false)
+        }
+    };
+    let mut sink = Sink::new(kept, &context.live);
     let mut last_place = LastRecord::default();
     let mut buffer = vec![0; 64 * 1024];
     let end = {
@@ -188,6 +231,9 @@ async fn run(input: &Input, context: &Context) -> Output {
                 }
                 ready = output.readable(), if open => {
                     open = ready.is_ok() && sink.read(&output, pipe::Receiver::try_read, &mut buffer).is_some();
+                    if let Some(fault) = sink.fault() {
+                        break End::Unkept(fault.to_owned());
+                    }
                 }
                 () = tokio::time::sleep_until(sink.due), if sink.waiting() => sink.send(),
             }
@@ -196,19 +242,17 @@ async fn run(input: &Input, context: &Context) -> Output {
     notes.extend(denials::put_back(&process.finish().await));
     // What was written before the end is still in the pipes.
     last_place.read(&place, left);
-    let mut drained = 0;
-    while drained < DRAIN
-        && let Some(count @ 1..) = sink.read(&output, left, &mut buffer)
-    {
-        drained += count;
-    }
+    sink.drain(&output, &mut buffer);
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (mut text, silent) = sink.finish(settings);
     let guarded = std::mem::take(&mut watch.guarded);
     let (changed, told) = watch.finish(&text).await;
     notes.extend(told);
-    let effect = last_place.value().and_then(|place| moved(place, &context.dirs, &mut notes));
+    // Later calls start where the one before them ended: nobody knows when this one does.
+    let place = last_place.value().filter(|_| waited);
+    let effect = place.and_then(|place| moved(place, &context.dirs, &mut notes));
 
+    let before = notes.len();
     let (outcome, code) = match &end {
         End::Exited(Ok(status)) => match (status.code(), signal_of(*status)) {
             (Some(0), _) => (Outcome::Ok, Some(0)),
@@ -229,6 +273,14 @@ async fn run(input: &Input, context: &Context) -> Output {
             notes.push(format!("Its exit status is unknown: {error}"));
             (Outcome::Error, None)
         }
+        End::TimedOut(after) if !waited => {
+            notes.push(format!("Stopped at its time limit of {}", duration(*after)));
+            (Outcome::Error, None)
+        }
+        End::Unkept(why) => {
+            notes.push(format!("Stopped because {why}"));
+            (Outcome::Error, None)
+        }
         End::TimedOut(after) => {
             notes.push(format!(
                 "Timed out after {} s and was killed with everything it started. Set a longer timeout (at most {} ms) if it needs more time.",
@@ -241,17 +293,23 @@ async fn run(input: &Input, context: &Context) -> Output {
             notes.push(format!("Stopped: {}", full(path)));
             (Outcome::Error, None)
         }
+        End::Interrupted if !waited => {
+            notes.push("Stopped with everything it started".into());
+            (Outcome::Interrupted, None)
+        }
         End::Interrupted => {
             notes.push("Interrupted by the user; everything it started was killed".into());
             (Outcome::Interrupted, None)
         }
     };
+    let why = notes.get(before).filter(|_| code.is_none() && outcome == Outcome::Error).cloned();
     let mut denied: Vec<Denial> = reach.denied.iter().map(denials::connection).collect();
     denied.extend(guarded.iter().map(denials::guarded));
     if outcome == Outcome::Error && !reach.policy.is_free() && !reach.policy.writes.is_empty() {
         denied.extend(denials::files(&text, start_in, &reach.policy));
     }
     notes.extend(denials::notes(&denied));
+    sink.note(&notes);
     if silent && notes.is_empty() {
         text.push_str("(no output)");
     }
@@ -266,7 +324,13 @@ async fn run(input: &Input, context: &Context) -> Output {
     let denied = (!rules.is_empty()).then(|| After::Denied { command: input.command.clone(), rules });
     let after = denied.into_iter().chain(changed.map(After::Changed));
     let (effects, after) = (effect.into_iter().collect(), after.collect());
-    Output { outcome, display, effects, after, ..Output::ok(text) }
+    let status = match outcome {
+        Outcome::Ok => Status::Completed,
+        Outcome::Error => Status::Failed,
+        Outcome::Interrupted | Outcome::Denied => Status::Stopped,
+    };
+    let output = Output { outcome, display, effects, after, ..Output::ok(text) };
+    Ok(Done { output, status, code, why, millis })
 }
 
 /// Why a command was stopped, and what to do.
@@ -315,57 +379,6 @@ async fn start(
     Ok((process, receiver(output)?, receiver(place)?))
 }
 
-/// Reads what a pipe holds now.
-type Take = fn(&pipe::Receiver, &mut [u8]) -> io::Result<usize>;
-
-/// Asks the pipe itself, whatever the runtime has heard of it: once the shell is gone nothing else is going to be heard.
-fn left(pipe: &pipe::Receiver, buffer: &mut [u8]) -> io::Result<usize> {
-    Ok(rustix::io::read(pipe, buffer)?)
-}
-
-/// The last of many records, each closed by a zero byte, read as they come so that the writer never waits.
-#[derive(Default)]
-struct LastRecord {
-    last: Option<Vec<u8>>,
-    open: Vec<u8>,
-}
-
-impl LastRecord {
-    /// Takes what is there; false at the end of the stream.
-    fn read(&mut self, pipe: &pipe::Receiver, take: Take) -> bool {
-        let mut buffer = [0; 4096];
-        // Bounded, since a command may write nonsense here without end.
-        for _ in 0..64 {
-            match take(pipe, &mut buffer) {
-                Ok(0) => return false,
-                Ok(count) => self.push(&buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(_) => return false,
-            }
-        }
-        true
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            if *byte == 0 {
-                self.last = Some(std::mem::take(&mut self.open));
-            } else if self.open.len() < 8192 {
-                self.open.push(*byte);
-            }
-        }
-    }
-
-    fn value(self) -> Option<PathBuf> {
-        let text = self.last?;
-        #[cfg(unix)]
-        let path = PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(text));
-        #[cfg(not(unix))]
-        let path = PathBuf::from(String::from_utf8_lossy(&text).into_owned());
-        Some(path)
-    }
-}
-
 /// The working directory of later calls, if it changed. One outside the workspace is not kept.
 fn moved(place: PathBuf, dirs: &Dirs, notes: &mut Vec<String>) -> Option<Effect> {
     let inside = |place: &Path| {
@@ -390,73 +403,6 @@ fn moved(place: PathBuf, dirs: &Dirs, notes: &mut Vec<String>) -> Option<Effect>
 
 fn signal_of(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
-}
-
-/// Where output goes: plain text into the spool, and now and then a piece to the screen.
-struct Sink<'a> {
-    cleaner: Cleaner,
-    spool: Spool<'a>,
-    live: &'a mpsc::UnboundedSender<String>,
-    /// What the screen has not seen yet.
-    pending: String,
-    /// When the next piece may go.
-    due: Instant,
-}
-
-impl<'a> Sink<'a> {
-    fn new(spool: Spool<'a>, live: &'a mpsc::UnboundedSender<String>) -> Sink<'a> {
-        Sink { cleaner: Cleaner::new(), spool, live, pending: String::new(), due: Instant::now() }
-    }
-
-    /// Takes what is there now; none at the end of the stream.
-    fn read(&mut self, pipe: &pipe::Receiver, take: Take, buffer: &mut [u8]) -> Option<usize> {
-        match take(pipe, buffer) {
-            Ok(0) => None,
-            Ok(count) => {
-                let mut text = String::new();
-                self.cleaner.push(&buffer[..count], &mut text);
-                self.add(&text);
-                Some(count)
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Some(0),
-            Err(_) => None,
-        }
-    }
-
-    fn add(&mut self, text: &str) {
-        self.spool.push(text);
-        self.pending.push_str(text);
-        if self.pending.len() > PIECE {
-            let cut = self.pending.ceil_char_boundary(self.pending.len() - PIECE);
-            let cut = self.pending[cut..].find('\n').map_or(cut, |at| cut + at + 1);
-            self.pending.drain(..cut);
-        }
-        if Instant::now() >= self.due {
-            self.send();
-        }
-    }
-
-    fn waiting(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    fn send(&mut self) {
-        if !self.pending.is_empty() {
-            // Nobody listens: then nobody misses it.
-            let _ = self.live.send(std::mem::take(&mut self.pending));
-            self.due = Instant::now() + TICK;
-        }
-    }
-
-    /// What the model gets, and whether there was no output at all.
-    fn finish(mut self, settings: &super::Settings) -> (String, bool) {
-        let mut rest = String::new();
-        std::mem::take(&mut self.cleaner).finish(&mut rest);
-        self.add(&rest);
-        self.send();
-        let silent = self.spool.is_empty();
-        (self.spool.finish(settings), silent)
-    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub struct Call {
     access: Access,
     title: String,
     outlook: Option<Box<Outlook>>,
+    background: bool,
     work: Box<dyn FnOnce(Context) -> Running + Send + Sync>,
 }
 
@@ -33,7 +34,13 @@ impl Call {
         title: impl Into<String>,
         work: impl FnOnce(Context) -> F + Send + Sync + 'static,
     ) -> Call {
-        Call { access, title: title.into(), outlook: None, work: Box::new(|context| Box::pin(work(context))) }
+        Call {
+            access,
+            title: title.into(),
+            outlook: None,
+            background: false,
+            work: Box::new(|context| Box::pin(work(context))),
+        }
     }
 
     /// For a change of a file: works out what it would do now.
@@ -42,6 +49,15 @@ impl Call {
         outlook: impl Fn(&Seen) -> Result<FileDiff, String> + Send + Sync + 'static,
     ) -> Call {
         Call { outlook: Some(Box::new(outlook)), ..self }
+    }
+
+    /// What it starts continues after it is answered.
+    pub(super) fn in_background(self) -> Call {
+        Call { background: true, ..self }
+    }
+
+    pub fn is_background(&self) -> bool {
+        self.background
     }
 
     pub fn access(&self) -> &Access {

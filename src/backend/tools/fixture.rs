@@ -180,7 +180,11 @@ impl Fixture {
             match effect {
                 Effect::Seen { path, sha256 } => drop(self.seen.insert(path.clone(), sha256.clone())),
                 Effect::Cwd { path } => self.dirs.cwd.clone_from(path),
-                Effect::Todos { .. } | Effect::Plan { .. } | Effect::Skills { .. } | Effect::Memory { .. } => {}
+                Effect::Todos { .. }
+                | Effect::Plan { .. }
+                | Effect::Skills { .. }
+                | Effect::Memory { .. }
+                | Effect::Told { .. } => {}
             }
         }
         output

@@ -211,11 +211,11 @@ impl<'a> Spool<'a> {
     }
 
     /// The text as the model gets it: whole if it fits, else its ends with a notice of where the whole is.
-    pub fn finish(mut self, settings: &Settings) -> String {
+    pub fn finish(&mut self, settings: &Settings) -> String {
         let room = Room::beside_notice(settings);
         let in_memory = self.saved.is_none() && self.failed.is_none();
         if in_memory && fits(&self.first, room) {
-            return self.first;
+            return std::mem::take(&mut self.first);
         }
         if in_memory {
             self.save();

@@ -6,8 +6,8 @@ use crate::agents::Definitions;
 use crate::permission::{Matches, Ruled, Vocabulary};
 use crate::provider::ToolSpec;
 
-use super::Tool;
 use super::call::{Own, Typed};
+use super::{Offered, Tool};
 
 /// What rules may be about: the tools below, and names that people bring along in their settings.
 pub const RULES: Vocabulary = Vocabulary(&[
@@ -28,11 +28,13 @@ pub const RULES: Vocabulary = Vocabulary(&[
     row::<super::skill::Skill>(),
     row::<super::task::Task>(),
     row::<super::recall::Recall>(),
+    row::<super::task_stop::TaskStop>(),
+    row::<super::task_output::TaskOutput>(),
     (super::task::AGENT, Ruled { under: Some(super::TASK), ..Ruled::BY_NAME }),
     ("MultiEdit", Ruled { matches: Matches::Path, under: Some(super::EDIT), shows: None }),
-    ("BashOutput", Ruled::BY_NAME),
-    ("KillShell", Ruled::BY_NAME),
-    ("KillBash", Ruled::BY_NAME),
+    ("BashOutput", Ruled { under: Some(super::task_output::TaskOutput::NAME), ..Ruled::BY_NAME }),
+    ("KillShell", Ruled { under: Some(super::task_stop::TaskStop::NAME), ..Ruled::BY_NAME }),
+    ("KillBash", Ruled { under: Some(super::task_stop::TaskStop::NAME), ..Ruled::BY_NAME }),
     ("NotebookRead", Ruled::BY_NAME),
     ("SlashCommand", Ruled::BY_NAME),
     ("ToolSearch", Ruled::BY_NAME),
@@ -73,6 +75,8 @@ impl Toolbox {
             own(super::skill::Skill),
             own(super::task::Task::new(Arc::new(Definitions::builtin()))),
             own(super::recall::Recall),
+            own(super::task_stop::TaskStop),
+            own(super::task_output::TaskOutput),
         ])
     }
 
@@ -83,7 +87,8 @@ impl Toolbox {
 
     /// A set of one's own, in this order.
     pub fn of(tools: Vec<Arc<dyn Tool>>) -> Toolbox {
-        let specs = tools.iter().map(|tool| tool.spec().clone()).collect();
+        let told = tools.iter().filter(|tool| tool.manners().offered != Offered::Nobody);
+        let specs = told.map(|tool| tool.spec().clone()).collect();
         Toolbox { tools: tools.into(), specs }
     }
 
@@ -115,7 +120,8 @@ impl Toolbox {
 
     /// Finds a tool by the name that the model uses.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        let own = self.tools.iter().find(|tool| tool.spec().name == name);
+        own.or_else(|| self.tools.iter().find(|tool| tool.manners().aliases.contains(&name)))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &dyn Tool> {
@@ -154,7 +160,8 @@ mod tests {
         let toolbox = Toolbox::builtin();
         let names: Vec<&str> = toolbox.specs.iter().map(|spec| spec.name.as_str()).collect();
         let want = ["Read", "Write", "Edit", "Bash", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch"];
-        let more = ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill", "Task", "Recall"];
+        let more =
+            ["NotebookEdit", "EnterPlanMode", "ExitPlanMode", "AskUserQuestion", "Skill", "Task", "Recall", "TaskStop"];
         assert_eq!(names, [&want[..], &more].concat());
         assert!(names.iter().all(|name| toolbox.get(name).is_some_and(|tool| tool.spec().name == *name)));
         assert!(toolbox.get("Nothing").is_none());

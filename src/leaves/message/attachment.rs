@@ -40,6 +40,8 @@ pub enum Attachment {
     File,
     /// A `!` line of the user's own, and what it printed.
     Shell,
+    /// How a command in the background ended.
+    Task,
     /// What a compaction put back: a file, todos or a skill.
     Restored,
     /// Earlier prompts that a compaction kept, from byte `quotes` of its text.

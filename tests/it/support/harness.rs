@@ -21,6 +21,9 @@ use super::program::Program;
 /// Longest wait for an event; only a hang takes so long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Begins what is waited for, among the prompts.
+const WAIT: &str = "wait for ";
+
 /// A project, a home and a script, waiting for prompts.
 pub(crate) struct Harness {
     root: tempfile::TempDir,
@@ -29,6 +32,7 @@ pub(crate) struct Harness {
     begin: Begin,
     max_turns: Option<u32>,
     ops: Vec<(String, Op)>,
+    files: Vec<(String, PathBuf)>,
     answers: VecDeque<Answer>,
     unanswered: bool,
     swap: Option<(PathBuf, String)>,
@@ -61,6 +65,7 @@ impl Harness {
             begin: Begin::New,
             max_turns: None,
             ops: Vec::new(),
+            files: Vec::new(),
             answers: VecDeque::new(),
             unanswered: false,
             folder: "project",
@@ -205,6 +210,17 @@ impl Harness {
         self
     }
 
+    /// Makes a file once, when a line of the trace begins so for the first time.
+    pub(crate) fn touch_at(mut self, line: &str, path: &str) -> Harness {
+        self.files.push((line.into(), self.project().join(path)));
+        self
+    }
+
+    /// Sends what follows once a line of the trace begins so that comes after what was sent before.
+    pub(crate) fn wait_for(self, line: &str) -> Harness {
+        self.prompt(&format!("{WAIT}{line}"))
+    }
+
     fn setup(&self) -> Setup {
         let vars: Vec<(&str, &str)> = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let env = Env::fake(self.root.path(), &vars);
@@ -253,13 +269,15 @@ impl Harness {
         let mut prompts = VecDeque::from(std::mem::take(&mut self.prompts));
         let (mut begun, mut queued) = (false, 0);
         let mut sent: Option<Op> = None;
+        // Lines since the last one was sent, and whether that was served to its end.
+        let (mut since, mut served) = (Vec::<String>::new(), false);
         loop {
-            let since = Instant::now();
+            let waited = Instant::now();
             let event = loop {
                 match tokio::time::timeout(PATIENCE, events.recv()).await {
                     Ok(event) => break event,
                     // A clock that is paused jumps while a real process is waited for.
-                    Err(_) if since.elapsed() < PATIENCE => std::thread::yield_now(),
+                    Err(_) if waited.elapsed() < PATIENCE => std::thread::yield_now(),
                     Err(_) => panic!("nothing happens any more after\n{}", trace(&seen, &self.project())),
                 }
             };
@@ -284,6 +302,11 @@ impl Harness {
             };
             let begins =
                 |(start, _): &mut (String, Op)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str()));
+            for (_, file) in
+                self.files.extract_if(.., |(start, _)| row.as_ref().is_some_and(|row| row.starts_with(start.as_str())))
+            {
+                std::fs::write(file, "").unwrap();
+            }
             // What happens at a question happens before its answer.
             for (_, op) in self.ops.extract_if(.., begins) {
                 let _ = ops.send(op).await;
@@ -299,8 +322,20 @@ impl Harness {
                 let _ = ops.send(Op::Answer { id: ask.id, answer }).await;
             }
             seen.push(event);
-            if ready {
-                begun = true;
+            since.extend(row);
+            served |= ready;
+            let waits = |prompt: &String| {
+                let line = prompt.strip_prefix(WAIT)?;
+                Some(!since.iter().any(|row| row.starts_with(line)))
+            };
+            match prompts.front().and_then(waits) {
+                Some(true) => continue,
+                Some(false) if served => drop(prompts.pop_front()),
+                Some(false) | None => {}
+            }
+            if served {
+                (begun, served) = (true, false);
+                since.clear();
                 let op = match prompts.pop_front() {
                     Some(line) if line.starts_with('/') => command(&line),
                     Some(line) if line.starts_with('!') => Op::Shell { command: line[1..].into() },

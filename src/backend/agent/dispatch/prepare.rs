@@ -30,7 +30,8 @@ impl Prepared {
         let tool = toolbox.get(&call.name);
         let read = match (tool, &call.invalid) {
             (None, _) => {
-                let names: Vec<&str> = toolbox.iter().map(|tool| tool.spec().name.as_str()).collect();
+                let specs = toolbox.specs();
+                let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
                 Err(format!("There is no tool named {:?}. The tools are: {}.", call.name, names.join(", ")))
             }
             (_, Some(raw)) => {

@@ -40,7 +40,8 @@ pub(super) async fn note(agent: &mut Agent, done: &mut Done, mailbox: &Mailbox) 
 /// How what a call changes is kept.
 async fn undoing(call: &Permitted, undo: Option<Undo>, sandbox: &Sandbox) -> Undoing {
     let Access::Shell { command, .. } = &call.ready.access else { return Undoing::Off };
-    if undo.is_none() || call.permit.reads() {
+    // A record belongs to a turn: what a command changes long after its own cannot be told from what came between.
+    if undo.is_none() || call.permit.reads() || call.ready.work.is_background() {
         return Undoing::Off;
     }
     sandbox.probe().await;

@@ -78,7 +78,9 @@ fn of_message(message: &Message) -> Vec<Piece> {
         message::Kind::Prompt | message::Kind::Attachment(Attachment::Review) => Kind::Prompt,
         message::Kind::Reply => Kind::Reply,
         message::Kind::ToolResult | message::Kind::ToolResultArchived => Kind::Result,
-        message::Kind::Attachment(Attachment::Shell | Attachment::File | Attachment::Hook) => Kind::Result,
+        message::Kind::Attachment(Attachment::Shell | Attachment::Task | Attachment::File | Attachment::Hook) => {
+            Kind::Result
+        }
         message::Kind::ToolSummary | message::Kind::CompactSummary => Kind::Summary,
         message::Kind::Skill | message::Kind::Notice | message::Kind::Attachment(_) => return Vec::new(),
     };

@@ -65,7 +65,7 @@ impl<'a> Reach<'a> {
                 }
             }
             Some(Knock { contact, answer }) = knock => {
-                let verdict: VerdictFuture<'a> =
+                let verdict: VerdictFuture =
                     self.context.host.connects(&self.context.call, self.command, contact.clone());
                 self.since.get_or_insert_with(Instant::now);
                 self.open.push(Box::pin(async move {

@@ -1,0 +1,262 @@
+//! Commands in the background: each runs in a task that its agent owns until it has ended. How it ended is in the log at once,
+//! and is told to the model by the next request, in the words of a message that counts as the telling.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::mailbox::Mailbox;
+use super::{Agent, Grounds};
+use crate::message::{Attachment, Effect, Message};
+use crate::permission::{Access, Behavior};
+use crate::protocol::{Event, Item, Question};
+use crate::sandbox::proxy::{Contact, Verdict};
+use crate::session;
+use crate::session::entry::{Begun, Ended, EntryKind, Status};
+use crate::tools::background::{Background, Shell, State, Stopper};
+use crate::tools::{self, AskFuture, Host, SearchFuture, VerdictFuture};
+
+/// Most bytes of output that the model is shown with the end of a command.
+const SHOWN: u64 = 2048;
+
+/// The commands of one agent that run now.
+#[derive(Default)]
+pub(super) struct Tasks {
+    running: Vec<Running>,
+    work: JoinSet<Ended>,
+}
+
+struct Running {
+    begun: Begun,
+    cancel: CancellationToken,
+    /// Who or what ended it, where that was not the model.
+    by: Option<&'static str>,
+    ended: watch::Sender<Option<Ended>>,
+}
+
+/// One that has ended; calls that wait for it hear of it once that is in the log.
+pub(super) struct Over {
+    ended: Ended,
+    tell: watch::Sender<Option<Ended>>,
+}
+
+impl Tasks {
+    fn begin(&mut self, background: Background) {
+        let Background { begun, cancel, work, .. } = background;
+        let (task, title) = (begun.task.clone(), begun.title());
+        self.running.push(Running { begun, cancel, by: None, ended: watch::Sender::new(None) });
+        self.work.spawn(async move {
+            let why = Some("cocode crashed while it was running".to_owned());
+            let crashed = Ended { task, title, status: Status::Failed, code: None, why, millis: 0 };
+            AssertUnwindSafe(work).catch_unwind().await.unwrap_or(crashed)
+        });
+    }
+
+    /// The next one that ends; never where none runs. May be dropped while it waits.
+    pub(super) async fn next(&mut self) -> Over {
+        loop {
+            match self.work.join_next().await {
+                Some(Ok(ended)) => {
+                    if let Some(over) = self.over(ended) {
+                        return over;
+                    }
+                }
+                Some(Err(_)) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn try_next(&mut self) -> Option<Over> {
+        self.next().now_or_never()
+    }
+
+    fn over(&mut self, mut ended: Ended) -> Option<Over> {
+        let at = self.running.iter().position(|running| running.begun.task == ended.task)?;
+        let Running { by, ended: tell, .. } = self.running.swap_remove(at);
+        if ended.status == Status::Stopped {
+            ended.why = by.map(str::to_owned);
+        }
+        Some(Over { ended, tell })
+    }
+
+    /// Ends those that are meant; they come as any other that has ended.
+    pub(super) fn stop(&mut self, by: &'static str, which: impl Fn(&Begun) -> bool) {
+        for running in self.running.iter_mut().filter(|running| which(&running.begun)) {
+            running.by.get_or_insert(by);
+            running.cancel.cancel();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    fn stopper(&self, task: &str) -> Option<Stopper> {
+        let running = self.running.iter().find(|running| running.begun.task == task)?;
+        Some(Stopper { cancel: running.cancel.clone(), ended: running.ended.subscribe() })
+    }
+}
+
+/// A command on its way to its agent, which says when it is in the log.
+pub(super) struct Handed {
+    background: Background,
+    taken: oneshot::Sender<Result<(), String>>,
+}
+
+/// What the calls of one round have of it.
+pub(super) struct Door {
+    hand: mpsc::UnboundedSender<Handed>,
+    pub(super) shells: Vec<Shell>,
+    pub(super) apart: Apart,
+}
+
+impl Door {
+    /// Hands a command over.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    pub(super) async fn hand_over(&self, background: Background) -> Result<(), String> {
+        let gone = || "its turn was dropped".to_owned();
+        let (taken, answer) = oneshot::channel();
+        self.hand.send(Handed { background, taken }).map_err(|_| gone())?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+/// Opens the door of a round, and says where commands arrive.
+pub(super) fn door(agent: &Agent) -> (Door, mpsc::UnboundedReceiver<Handed>) {
+    let (hand, handed) = mpsc::unbounded_channel();
+    let store = agent.conversation.session.store();
+    let shell = |task: &session::tasks::Task| {
+        let state = match (&task.ended, agent.tasks.stopper(&task.begun.task)) {
+            (Some(ended), _) => State::Ended(ended.clone()),
+            (None, Some(stopper)) => State::Running(stopper),
+            // Not one of ours, as in a session that is only looked at.
+            (None, None) => return None,
+        };
+        Some(Shell { begun: task.begun.clone(), output: store.task_output(&task.begun.task), state })
+    };
+    let shells = agent.conversation.facts().tasks.iter().filter_map(shell).collect();
+    let grounds = agent.policy.grounds(&agent.conversation);
+    let grounds = Grounds { rules: std::borrow::Cow::Owned(grounds.rules.into_owned()), ..grounds };
+    (Door { hand, shells, apart: Apart(Arc::new(grounds)) }, handed)
+}
+
+/// The host of a command in the background: the rules as they were decide, and nobody is asked.
+#[derive(Clone)]
+pub(super) struct Apart(Arc<Grounds<'static>>);
+
+impl Host for Apart {
+    fn ask(&self, _question: Question) -> AskFuture<'_> {
+        Box::pin(async { None })
+    }
+
+    fn connects(&self, _call: &str, _command: &str, contact: Contact) -> VerdictFuture {
+        let decision = self.0.decide(tools::BASH, &Access::Connect(contact.clone()));
+        let verdict = match decision.behavior {
+            Behavior::Allow => Verdict::Open,
+            Behavior::Deny => {
+                let why = decision.reasons.first().map_or("rules", String::as_str);
+                Verdict::Closed(format!("{contact} is denied: {why}"))
+            }
+            Behavior::Ask => {
+                let rule = decision.suggestions.first().map(|rule| format!(": the rule {rule} would allow it"));
+                let rule = rule.unwrap_or_default();
+                Verdict::Closed(format!("nobody is asked about {contact} for a command in the background{rule}"))
+            }
+        };
+        Box::pin(async { verdict })
+    }
+
+    fn web_search<'a>(&'a self, _: &'a str, _: &'a [String], _: &'a [String]) -> SearchFuture<'a> {
+        Box::pin(async { Err("commands do not search the web".to_owned()) })
+    }
+}
+
+/// Takes a command over: first the log knows of it.
+pub(super) fn take(agent: &mut Agent, Handed { background, taken }: Handed) {
+    let entry = EntryKind::TaskBegun(background.begun.clone());
+    // Dropped, it ends.
+    let done = agent.conversation.append(entry).map(|_| agent.tasks.begin(background));
+    // The call may have been cancelled meanwhile: it is told of all the same.
+    let _ = taken.send(done.map_err(|error| error.to_string()));
+}
+
+/// Logs that one has ended, and shows it.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Result<(), session::Error> {
+    let Over { ended, tell } = over;
+    agent.conversation.append(EntryKind::TaskEnded(ended.clone()))?;
+    mailbox.emit(Event::Item(Item::Note { text: ended.line() })).await;
+    tell.send_replace(Some(ended));
+    Ok(())
+}
+
+/// Logs those that have ended meanwhile.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn collect(agent: &mut Agent, mailbox: &Mailbox) -> Result<(), session::Error> {
+    while let Some(over) = agent.tasks.try_next() {
+        note(agent, over, mailbox).await?;
+    }
+    Ok(())
+}
+
+/// Tells the model how those ended of which it has not been told. True if there were any.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn tell(agent: &mut Agent, mailbox: &Mailbox) -> Result<bool, session::Error> {
+    collect(agent, mailbox).await?;
+    let owed: Vec<Ended> = agent.conversation.facts().tasks.owed().cloned().collect();
+    for ended in &owed {
+        let path = agent.conversation.session.store().task_output(&ended.task);
+        let output = match tools::tail(&path, SHOWN) {
+            Ok((0, _)) => "It wrote nothing.".to_owned(),
+            Ok((bytes, text)) if bytes <= SHOWN => format!("Its output, also in {}:\n{text}", path.display()),
+            Ok((bytes, text)) => {
+                format!("Its output is in {} ({bytes} bytes), which ends with:\n{text}", path.display())
+            }
+            Err(error) => format!("Its output in {} cannot be read: {error}", path.display()),
+        };
+        let message = Message::attachment(Attachment::Task, &format!("{}. {output}", ended.line()));
+        // One line of the log both tells it and says that it was told.
+        let effects = vec![Effect::Told { task: ended.task.clone() }];
+        agent.conversation.push(Message { effects, ..message }, mailbox).await?;
+    }
+    Ok(!owed.is_empty())
+}
+
+/// What a report says of those that end with its agent.
+pub(super) fn names(agent: &Agent) -> String {
+    let names: Vec<String> =
+        agent.tasks.running.iter().map(|Running { begun, .. }| format!("{} ({})", begun.task, begun.title())).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        names => format!("\n\nStopped with the agent, since it had left them running: {}", names.join(", ")),
+    }
+}
+
+/// Ends all, and waits until each has.
+///
+/// # Errors
+/// The log cannot be written; then they end all the same.
+pub(super) async fn end(agent: &mut Agent, by: &'static str, mailbox: &Mailbox) -> Result<(), session::Error> {
+    agent.tasks.stop(by, |_| true);
+    let mut noted = Ok(());
+    while !agent.tasks.is_empty() {
+        let over = agent.tasks.next().await;
+        if noted.is_ok() {
+            noted = note(agent, over, mailbox).await;
+        }
+    }
+    noted
+}
