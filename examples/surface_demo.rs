@@ -72,6 +72,7 @@ async fn demo() -> std::io::Result<()> {
             },
             Input::Paste(paste) => log = format!("pasted {} bytes", paste.len()),
             Input::Resize(size) => surface.resize(size),
+            Input::Mouse(mouse) => log = format!("{mouse:?}"),
             Input::Torn => log = "torn".to_owned(),
             Input::Focus(focus) => log = format!("focus {focus}"),
             Input::Report(report) => surface.report(&report)?,

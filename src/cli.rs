@@ -137,6 +137,10 @@ pub struct Flags {
     #[arg(long, alias = "offlineScript", value_name = "FILE")]
     pub offline_script: Option<PathBuf>,
 
+    /// Use a screen of its own instead of the scrollback
+    #[arg(long, conflicts_with = "print")]
+    pub fullscreen: bool,
+
     /// Write more to stderr (with -p) and to the log
     #[arg(long)]
     pub verbose: bool,
@@ -314,6 +318,9 @@ impl Cli {
         }
         if !permissions.is_empty() {
             layer.insert("permissions".into(), Value::Table(permissions));
+        }
+        if flags.fullscreen {
+            layer.insert("tui".into(), Table::from_iter([("fullscreen".to_owned(), Value::Boolean(true))]).into());
         }
         if flags.verbose {
             let level = [("level".to_owned(), Value::String("debug".into()))];
@@ -525,6 +532,6 @@ mod tests {
     #[test]
     fn help_is_short_and_has_examples() {
         let help = Cli::command().render_help().to_string();
-        assert!(help.contains("cocode -p") && help.lines().count() < 64, "{help}");
+        assert!(help.contains("cocode -p") && help.lines().count() < 65, "{help}");
     }
 }

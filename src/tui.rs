@@ -10,6 +10,7 @@ pub mod dialog;
 pub mod files;
 mod first;
 mod fold;
+mod fullscreen;
 pub mod keymap;
 mod keys;
 mod lists;
@@ -31,6 +32,7 @@ pub mod thinking;
 pub mod transcript;
 pub mod update;
 pub mod view;
+mod viewer;
 
 pub use start::{Start, start};
 

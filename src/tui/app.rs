@@ -8,6 +8,7 @@ use super::composer::Composer;
 use super::composer::vim::Vim;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
+use super::fullscreen::Pointer;
 use super::keymap::Keymap;
 use super::msg::{Effect, Progress};
 use super::pager::Pager;
@@ -73,6 +74,11 @@ pub struct App {
     /// The memory file that was asked for by its number, while the list is gathered.
     pub(super) wanted: Option<usize>,
     pub(super) pager: Option<Pager>,
+    /// The session has the alternate screen to itself.
+    pub(super) fullscreen: bool,
+    /// What was scrolled back to there; none at the end.
+    pub(super) back: Option<Box<Pager>>,
+    pub(super) pointer: Pointer,
     /// What was looked at while the agent works.
     pub(super) panel: Option<Panel>,
     pub(super) transcript: Transcript,
@@ -133,6 +139,9 @@ impl App {
             picker: None,
             wanted: None,
             pager: None,
+            fullscreen: false,
+            back: None,
+            pointer: Pointer::default(),
             panel: None,
             transcript: Transcript::default(),
             spinner: Spinner::default(),
@@ -175,6 +184,11 @@ impl App {
             self.drafted = true;
             self.settle();
         }
+    }
+
+    /// Has the alternate screen for the whole session.
+    pub fn use_fullscreen(&mut self, on: bool) {
+        self.fullscreen = on;
     }
 
     /// Edits the prompt with vim's keys, or as other programs do.
@@ -256,6 +270,14 @@ impl App {
         live.then_some(Effect::FreeMemory)
     }
 
+    /// Goes to the end of what was scrolled back in. The transcript keeps no rows for it.
+    pub(super) fn close_back(&mut self) -> Option<Effect> {
+        self.back.take()?;
+        self.pointer = Pointer::default();
+        self.transcript.forget_drawn();
+        Some(Effect::FreeMemory)
+    }
+
     /// Pager or dialog wants the whole (alternate) screen.
     pub fn covers(&self) -> bool {
         self.pager.is_some() || self.asks.open().is_some_and(Dialog::covers)
@@ -283,7 +305,8 @@ impl App {
         let spinner = if hidden { None } else { self.spinner.wake(now, self.options.reduced_motion) };
         // Below the pager a question goes nowhere.
         let asks = if self.pager.is_some() { None } else { self.asks.wake() };
-        let viewer = self.pager.as_ref().and_then(|pager| pager.due(self.transcript.revision()));
+        let viewer =
+            self.pager.as_ref().or(self.back.as_deref()).and_then(|pager| pager.due(self.transcript.revision()));
         let hint = self.hint.as_ref().map(|hint| hint.until);
         let own = self.status.own.as_ref().and_then(own::Own::wake);
         [spinner, asks, viewer, hint, own].into_iter().flatten().min()

@@ -17,6 +17,7 @@ use super::paint;
 use super::theme::Theme;
 use super::update;
 use super::view;
+use super::viewer;
 use crate::protocol::{Answer, AskId, Op};
 
 /// A question opens when no key was pressed for so long.
@@ -224,7 +225,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
             }
             return Some(vec![Effect::Send(Op::Interrupt)]);
         }
-        Some(Action::Transcript) => return Some(update::open_transcript(app, now)),
+        Some(Action::Transcript) => return Some(viewer::open_transcript(app, now)),
         _ => {}
     }
     match app.asks.stage {
@@ -318,7 +319,7 @@ fn press(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> 
         }
         dialog::Outcome::Diff(diff) => {
             app.asks.hidden();
-            update::open_page(app, Page::Diff(diff));
+            viewer::open_page(app, Page::Diff(diff));
             Vec::new()
         }
         dialog::Outcome::Copy(text) => vec![Effect::Copy(text)],

@@ -16,7 +16,7 @@ use super::pager::Page;
 use super::panel::Panel;
 use super::review::Review;
 use super::transcript::GrowKind;
-use super::update;
+use super::viewer;
 use crate::message::{Block, Display, Kind, Message, TodoStatus};
 use crate::protocol::report::{Ended, Freed, Report};
 use crate::protocol::{
@@ -109,6 +109,10 @@ impl App {
     fn begin(&mut self, info: SessionInfo, now: Instant) -> Vec<Effect> {
         self.spinner.stop();
         self.status.begin(&info);
+        self.back = None;
+        if self.fullscreen {
+            self.transcript.clear_screen(self.name.is_empty());
+        }
         self.transcript.begin(&info, now);
         if std::mem::take(&mut self.drafted) {
             self.transcript.tell(Note::Aside(DRAFTED.to_owned()));
@@ -270,11 +274,11 @@ impl App {
     fn listed(&mut self, listed: Listed, now: Instant) -> Vec<Effect> {
         match listed {
             Listed::History(prompts) => self.set_history(prompts),
-            Listed::Changes(changes) => update::open_page(self, Page::Changes(Review::new(changes))),
+            Listed::Changes(changes) => viewer::open_page(self, Page::Changes(Review::new(changes))),
             Listed::Agent(log) => self.transcript.agent_read(&log, now),
             Listed::Earlier(read) => {
                 self.transcript.earlier_read(&read, now);
-                return update::show_transcript(self, now);
+                return viewer::show_transcript(self, now);
             }
             listed => {
                 // `--resume` without a value asks for the sessions before there is a picker.

@@ -70,8 +70,8 @@ actions! {
     YankPop "yank_pop" "after pasting: the cut before it instead",
     Undo "undo" "undo",
     Redo "redo" "redo",
-    PageUp "page_up" "page up in lists and dialogs",
-    PageDown "page_down" "page down in lists and dialogs",
+    PageUp "page_up" "page up in lists, dialogs and --fullscreen",
+    PageDown "page_down" "page down in lists, dialogs and --fullscreen",
 }
 
 /// One key with its modifiers, in one spelling however the terminal reports it.

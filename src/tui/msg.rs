@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ratatui::crossterm::event::KeyEvent;
 
 use super::composer::chip::Picture;
+use super::terminal::Mouse;
 use super::theme::Theme;
 use crate::protocol::{AskId, Event, Op};
 
@@ -15,6 +16,7 @@ pub enum Msg {
     Key(KeyEvent),
     /// A key that came at once with others: it is part of a text, and no choice.
     Written(KeyEvent),
+    Mouse(Mouse),
     /// Pasted text; `image` is the file that it names, when it is an image that exists.
     Paste {
         text: String,

@@ -1,4 +1,7 @@
-//! Scrolls through rows on the alternate screen: the transcript, live while the turn continues.
+//! Scrolls through rows on the alternate screen: the transcript, live while the turn continues. It covers the screen, or
+//! has the place above the composer where the whole session is on that screen.
+
+mod marked;
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +11,7 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 use ratatui::text::Line;
 
+use self::marked::Marked;
 use super::composer::field::Field;
 use super::paint;
 use super::render::Row;
@@ -41,6 +45,10 @@ pub struct Pager {
     gap: Option<usize>,
     /// On the way to the start, which is not there yet.
     home: bool,
+    /// What the mouse marks.
+    marked: Option<Marked>,
+    /// It is above the composer: so many rows had been there when the end was left.
+    known: Option<usize>,
     /// What was not found in the rows is looked for in the pages that come this way.
     seeking: Option<Want>,
 }
@@ -71,6 +79,11 @@ impl Pager {
         Pager { follow: true, ..Pager::default() }
     }
 
+    /// Opens above the composer at the end, before there are rows.
+    pub fn above() -> Pager {
+        Pager { known: Some(0), ..Pager::open() }
+    }
+
     /// Opens a text that stays, at its start.
     pub fn text(page: Page, rows: Vec<Row>) -> Pager {
         Pager { rows, page: Some(page), ..Pager::default() }
@@ -93,9 +106,15 @@ impl Pager {
 
     /// Takes the rows as they are now, at this time and revision; what is in view stays, or the end does.
     pub fn set_view(&mut self, view: View, made: (Instant, u64), height: u16) {
-        self.made = Some(made);
+        let first = self.made.replace(made).is_none();
         (self.rows, self.older, self.gap) = (view.rows, view.older, view.gap);
         let moved = if self.home { 0 } else { view.moved.unwrap_or(0) };
+        if let Some(marked) = &mut self.marked {
+            marked.move_by(moved);
+        }
+        if let Some(known) = &mut self.known {
+            *known = if first { self.rows.len() } else { known.saturating_add_signed(moved) };
+        }
         self.home &= self.older;
         self.go(if self.follow { usize::MAX } else { self.top.saturating_add_signed(moved) }, height);
         if let Some(way) = self.seeking {
@@ -188,6 +207,44 @@ impl Pager {
         }
     }
 
+    /// Shows rows so far from those in view.
+    pub fn scroll(&mut self, by: isize, height: u16) {
+        self.home = false;
+        self.go(self.top.saturating_add_signed(by), height);
+    }
+
+    /// At the end, and staying there.
+    pub fn at_end(&self) -> bool {
+        self.follow
+    }
+
+    /// Stays where it is while what is before it is read, though there is nothing to scroll through yet.
+    pub fn await_older(&mut self) {
+        self.follow &= !self.older;
+    }
+
+    /// Stays in a place as high as `height`, with its last row there in view: where it was before there was a last line.
+    pub fn hold(&mut self, height: u16) {
+        self.top = self.rows.len().saturating_sub(height.into());
+        self.follow = false;
+    }
+
+    /// The mouse marks from one cell of its place to another; the first one stays where its text is.
+    pub fn mark(&mut self, from: Position, to: Position) {
+        let at = |place: Position| (self.top + usize::from(place.y), place.x);
+        let marked = self.marked.get_or_insert(Marked::at(at(from)));
+        marked.to(at(to));
+    }
+
+    pub fn unmark(&mut self) {
+        self.marked = None;
+    }
+
+    /// The text that is marked; none where it is empty.
+    pub fn marked_text(&self) -> Option<String> {
+        self.marked.map(|marked| marked.text(&self.rows)).filter(|text| !text.is_empty())
+    }
+
     /// Draws the rows and a last line with keys, or with `alert` when something waits outside.
     pub fn draw(&self, mut area: Rect, buf: &mut Buffer, alert: Option<&str>, theme: &Theme) -> Option<Position> {
         let room = area.height.saturating_sub(1);
@@ -198,6 +255,9 @@ impl Pager {
             if !self.query.is_empty() && self.matches(row) {
                 buf.set_style(Rect { y, height: 1, ..body }, Modifier::REVERSED);
             }
+        }
+        if let Some(marked) = &self.marked {
+            marked.draw(self.top, body, buf);
         }
         if let Some(field) = &self.typing {
             let label = if self.comments { "comment: " } else { "/" };
@@ -214,12 +274,21 @@ impl Pager {
             None if self.seeking.is_none() && review.is_some() => review.unwrap_or_default(),
             Some(alert) => format!("{alert} · q back"),
             None if self.seeking.is_some() => "searching earlier messages…".to_owned(),
+            None if self.known.is_some() => self.below(end),
             None => {
                 format!("{end}/{} · ↑↓ PgUp PgDn g G scroll · / search · q close", self.rows.len())
             }
         };
         paint::lines(buf, area, &[Line::styled(paint::cut(&hint, area.width as usize), theme.dim)]);
         None
+    }
+
+    /// What is below the row `end`, and the way there.
+    fn below(&self, end: usize) -> String {
+        let new = self.rows.len().saturating_sub(self.known.unwrap_or_default().max(end));
+        let (count, kind) = if new > 0 { (new, "new ") } else { (self.rows.len() - end, "") };
+        let lines = if count == 1 { "line" } else { "lines" };
+        format!("↓ {count} {kind}{lines} below · click or PgDn")
     }
 
     /// Takes the rows of its text as they are now, and brings some of them into view.

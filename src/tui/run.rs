@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ratatui::layout::Size;
 use tokio::process::Command;
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinSet};
@@ -19,7 +20,6 @@ use super::clipboard::Clipboard;
 use super::composer::chip::{self, Picture};
 use super::files::Files;
 use super::msg::{Effect, Msg};
-use super::render::Row;
 use super::render::highlight::beside::{Coloured, Painter};
 use super::terminal::{self, Input, Keyboard, Output, Report, Session, Signal, Surface};
 use super::theme::Theme;
@@ -124,8 +124,8 @@ pub async fn run<O: Output>(
         framed: None,
         resized: None,
         built: None,
+        laid: None,
         waiting: false,
-        recent: VecDeque::new(),
         behind: false,
         draft_due: None,
         farewell: None,
@@ -134,6 +134,9 @@ pub async fn run<O: Output>(
     };
     front.app.linear = front.surface.traits().plain;
     front.app.transcript.scrollback.colour_beside();
+    if front.app.fullscreen {
+        front.surface.take_screen();
+    }
     front.find_branch();
     while !front.done {
         if front.left != Left::Gone && (front.behind || front.frame_due(Instant::now())) {
@@ -181,14 +184,14 @@ pub async fn run<O: Output>(
     front.host.save_draft(&front.app.draft());
     if front.left != Left::Gone {
         // Rows that the last events made final belong into the scrollback.
-        front.app.pager = None;
-        front.resized = None;
+        (front.app.pager, front.app.back, front.resized) = (None, None, None);
         front.app.transcript.scrollback.colour_here();
         let until = Instant::now() + LAST_ROWS;
         front.draw()?;
         while front.behind && Instant::now() < until {
             front.draw()?;
         }
+        front.leave_behind();
         front.surface.release()?;
         if front.left == Left::Done
             && let Some(receipt) = &front.app.receipt
@@ -232,10 +235,10 @@ struct Front<O: Output> {
     resized: Option<Instant>,
     /// The width that the scrollback was drawn for.
     built: Option<u16>,
+    /// What a screen that is ours was drawn for.
+    laid: Option<(Size, Box<Theme>)>,
     /// Nothing is written before the size has settled.
     waiting: bool,
-    /// The last rows of the scrollback.
-    recent: VecDeque<Row>,
     /// The last frame left rows over.
     behind: bool,
     draft_due: Option<Instant>,
@@ -302,6 +305,7 @@ impl<O: Output> Front<O> {
                 self.resized = Some(Instant::now());
                 Msg::Resize(size.width, size.height)
             }
+            Some(Input::Mouse(mouse)) => Msg::Mouse(mouse),
             Some(Input::Torn) => Msg::Torn,
             Some(Input::Focus(focused)) => Msg::Focus(focused),
             Some(Input::Report(report)) => {
@@ -484,7 +488,6 @@ mod tests {
     use std::sync::Mutex;
 
     use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    use ratatui::layout::Size;
     use tokio::sync::mpsc::channel;
 
     use super::*;

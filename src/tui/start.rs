@@ -57,6 +57,7 @@ pub fn start(start: Start) -> io::Result<u8> {
     if let Some(draft) = home.draft().filter(|_| prompt.is_none()) {
         app.set_draft(&draft);
     }
+    let fullscreen = setup.loaded.config.tui.fullscreen;
     let mut first = Vec::new();
     if let Some(words) = choose {
         first.push(Op::List { what: ListKind::Sessions });
@@ -80,6 +81,7 @@ pub fn start(start: Start) -> io::Result<u8> {
         let env = setup.env.clone();
         let traits = Traits::detect(|name| env.get(name).map(str::to_owned));
         let traits = if setup.loaded.config.tui.screen_reader { traits.plain() } else { traits };
+        app.use_fullscreen(fullscreen && !traits.plain);
         let surface = Surface::open(output, traits, queries.clone());
         let (sender, inputs) = unbounded_channel();
         let keyboard = Keyboard::start(input.into(), queries, sender.clone())?;

@@ -15,7 +15,7 @@ mod surface;
 mod traits;
 mod tty;
 
-pub use input::{Input, Keyboard, Queries, Report, Signal, signals};
+pub use input::{Input, Keyboard, Mouse, Queries, Report, Signal, signals};
 pub use message::{copy, notify, progress, title};
 pub use restore::{Session, stop};
 pub use surface::{Hold, Surface};

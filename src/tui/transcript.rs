@@ -8,6 +8,7 @@ mod cells;
 mod earlier;
 mod growing;
 mod history;
+mod looked;
 mod scrollback;
 
 use std::path::PathBuf;
@@ -16,9 +17,9 @@ use std::time::{Duration, Instant};
 use crate::message::{CallId, Kind, Message};
 use crate::protocol::{self, AgentLog, ChangedBy, ModelInfo, SessionInfo, TurnEnd};
 use crate::session::entry::{Restore, Seq, not_undone, some_of};
-use crate::tui::cell::Cell;
 use crate::tui::cell::call::Shell;
 use crate::tui::cell::note::{Note, Retry, Welcome};
+use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::markdown::{self, CodeBlock, Share};
 use crate::tui::theme::Theme;
@@ -340,7 +341,40 @@ impl Transcript {
     /// Begins again with what was handed out: the scrollback is empty.
     pub fn hand_out_again(&mut self) {
         let older = || Cell::Note(Note::Aside("older messages: ctrl+o".into()));
-        self.scrollback.hand_out_again((self.earlier.end() > 0).then(older));
+        self.scrollback.hand_out_again(0, (self.earlier.end() > 0).then(older));
+    }
+
+    /// Hands out the last cells again, as many as fill `height` rows: a screen that is ours is drawn for another size or
+    /// theme. What was handed out is gone from it.
+    pub fn hand_out_end_again(&mut self, width: u16, height: u16, theme: &Theme) {
+        let (width, height) = (usize::from(width).max(1), usize::from(height));
+        let cells = &self.history.cells;
+        let (mut from, mut rows) = (self.scrollback.next, 0);
+        // Calls that are one line together are handed out together.
+        let together = |at| matches!(cells.get(at), Some(Cell::Call(call)) if call.only_looks());
+        while from > 0 && (rows < height || together(from)) {
+            from -= 1;
+            let cell = cells.get(from).filter(|_| !together(from));
+            rows += cell.map_or(0, |cell| cell.rows(width, theme, Detail::Folded).len());
+        }
+        self.scrollback.hand_out_again(from, None);
+    }
+
+    /// Another session begins on a screen that is ours; what was told before the first one is shown again.
+    pub fn clear_screen(&mut self, first: bool) {
+        if first {
+            self.scrollback.next = 0;
+        }
+        self.scrollback.forget();
+    }
+
+    /// The last rows of all, at most `max_height`: what was handed out, then what may still change. Call it after
+    /// `take_committed`.
+    pub fn end(&self, width: u16, max_height: u16, theme: &Theme, now: Instant) -> Vec<Row> {
+        let live = self.live(width, max_height, theme, now);
+        let recent = self.scrollback.recent();
+        let skipped = (recent.len() + live.len()).saturating_sub(usize::from(max_height));
+        recent.skip(skipped).cloned().chain(live).collect()
     }
 
     /// What was not handed out yet, as it looks at the time `now`; at most `max_height` rows, the last ones.
@@ -351,9 +385,9 @@ impl Transcript {
         self.scrollback.live(&self.history.cells, width, height, theme, now)
     }
 
-    /// Everything that the viewer shows: pages of the log, then what is in memory.
-    pub fn view(&mut self, width: u16, theme: &Theme) -> View {
-        self.earlier.view(&mut self.history, usize::from(width), theme)
+    /// Everything, to be scrolled through: pages of the log, then what is in memory.
+    pub fn view(&mut self, width: u16, theme: &Theme, detail: Detail) -> View {
+        self.earlier.view(&mut self.history, usize::from(width), theme, detail)
     }
 
     /// Frees what `view` keeps, once the viewer is closed.

@@ -17,7 +17,8 @@ use super::msg::{Effect, Msg};
 use super::notes;
 use super::pager::{self, Page, Pager};
 use super::thinking;
-use super::transcript::Want;
+use super::viewer::{open_page, open_transcript, show_review, show_transcript, want_log};
+use super::{fullscreen, viewer};
 use crate::commands::{Builtin, Parsed, Screen, Server};
 use crate::protocol::{Answer, Delivery, Fold, ListKind, Op, Typed};
 
@@ -74,13 +75,12 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         }
         Msg::Eof => app.quit(),
         Msg::Engine(event) => app.apply(event, now),
-        Msg::Tick => match &app.pager {
-            None => asks::tick(app, now),
-            Some(pager) if pager.due(app.transcript.revision()).is_some_and(|due| due <= now) => {
-                show_transcript(app, now)
-            }
-            Some(_) => Vec::new(),
-        },
+        Msg::Mouse(mouse) => fullscreen::mouse(app, mouse, now),
+        Msg::Tick => {
+            let mut effects = if app.pager.is_none() { asks::tick(app, now) } else { Vec::new() };
+            effects.extend(viewer::refresh(app, now));
+            effects
+        }
         Msg::Files { query, paths } => {
             app.composer.listed(&query, paths);
             Vec::new()
@@ -137,57 +137,6 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     effects
 }
 
-/// Opens a text on the whole screen, at its start.
-pub(super) fn open_page(app: &mut App, page: Page) {
-    let rows = match &page {
-        Page::Keys => super::keys::rows(app),
-        Page::Changes(review) => review.rows(usize::from(app.size.0), &app.options.theme).0,
-        Page::Diff(diff) => super::changes::diff(app, diff),
-    };
-    app.close_pager();
-    app.pager = Some(Pager::text(page, rows));
-    show_review(app);
-}
-
-/// Makes the rows of an open review again.
-fn show_review(app: &mut App) {
-    let (width, height) = app.size;
-    if let Some(pager) = &mut app.pager
-        && let Some(Page::Changes(review)) = pager.page()
-    {
-        let (rows, focus) = review.rows(usize::from(width), &app.options.theme);
-        pager.show(rows, focus, height);
-    }
-}
-
-pub(super) fn open_transcript(app: &mut App, now: Instant) -> Vec<Effect> {
-    app.pager = Some(Pager::open());
-    show_transcript(app, now)
-}
-
-/// Gives the viewer, where it is open, the transcript as it is now, and asks for what it wants of the log.
-pub(super) fn show_transcript(app: &mut App, now: Instant) -> Vec<Effect> {
-    let Some(pager) = app.pager.as_mut().filter(|pager| pager.live()) else { return Vec::new() };
-    let view = app.transcript.view(app.size.0, &app.options.theme);
-    pager.set_view(view, (now, app.transcript.revision()), app.size.1);
-    let mut effects: Vec<Effect> =
-        app.transcript.unread_agents().into_iter().map(|id| Effect::Send(Op::Agent { id })).collect();
-    let first = app.transcript.earlier.unread().then_some(Want::Back);
-    effects.extend(first.and_then(|want| read_log(app, want)));
-    effects.extend(want_log(app));
-    effects
-}
-
-/// What the viewer wants of the log for what is in view.
-fn want_log(app: &mut App) -> Option<Effect> {
-    let want = app.pager.as_mut()?.take_want(app.size.1)?;
-    read_log(app, want)
-}
-
-fn read_log(app: &mut App, want: Want) -> Option<Effect> {
-    app.transcript.earlier.want(want).map(|part| Effect::Send(Op::Earlier { part }))
-}
-
 fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
     let action = app.options.keymap.action(key);
     app.asks.pressed(now);
@@ -240,6 +189,9 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
     let empty = app.composer.is_empty() && !open;
     if action != Some(Action::Cancel) {
         app.pressed.cancel = None;
+    }
+    if !open && let Some(effects) = fullscreen::key(app, key, action, now) {
+        return effects;
     }
     let action = match app.composer.vim_key(key, action, app.column()) {
         Outcome::Passed => action,
@@ -323,7 +275,11 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
 
 fn react(app: &mut App, reaction: Reaction, now: Instant) -> Vec<Effect> {
     match reaction {
-        Reaction::Send => submit(app, Delivery::Steer, now),
+        Reaction::Send => {
+            let mut effects: Vec<Effect> = app.close_back().into_iter().collect();
+            effects.extend(submit(app, Delivery::Steer, now));
+            effects
+        }
         Reaction::ListFiles(query) => vec![Effect::ListFiles(query)],
         Reaction::ListCommands => vec![Effect::Send(Op::Commands)],
         Reaction::Handled | Reaction::Ignored => Vec::new(),

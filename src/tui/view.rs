@@ -69,6 +69,12 @@ pub fn live_room(app: &App, width: u16, screen: u16, hold: Hold) -> u16 {
     screen.saturating_sub(rest).min(most)
 }
 
+/// Rows that the transcript has on a screen that is ours.
+pub(super) fn body(app: &App) -> u16 {
+    let (width, height) = app.size;
+    height.saturating_sub(parts(app, width, height).sum())
+}
+
 /// Rows that a dialog may take of the screen.
 pub(super) fn dialog_rows(app: &App) -> u16 {
     app.asks.open().map_or(app.size.1, |dialog| dialog.rows(app.size.1))
@@ -81,12 +87,18 @@ pub fn draw(app: &App, live: &[Row], area: Rect, buf: &mut Buffer, now: Instant)
     let mut rest = area;
     let room = area.height.saturating_sub(parts.sum());
     let shown = &live[live.len().saturating_sub(room as usize)..];
-    let cells = paint::take(&mut rest, shown.len() as u16);
-    for (row, y) in shown.iter().zip(cells.y..cells.bottom()) {
-        buf.set_line(cells.x, y, &row.line, cells.width);
-    }
     // Rows that nothing needs stay empty above the input, which keeps its place.
-    paint::take(&mut rest, room - shown.len() as u16);
+    let cells = paint::take(&mut rest, room);
+    match &app.back {
+        Some(back) => {
+            back.draw(cells, buf, None, theme);
+        }
+        None => {
+            for (row, y) in shown.iter().zip(cells.y..cells.bottom()) {
+                buf.set_line(cells.x, y, &row.line, cells.width);
+            }
+        }
+    }
     paint::lines(buf, paint::take(&mut rest, parts.todos), &todos(app, area.width as usize));
     let spinner = app.spinner.line(now, app.options.reduced_motion, area.width, theme);
     paint::lines(buf, paint::take(&mut rest, parts.spinner), spinner.as_slice());

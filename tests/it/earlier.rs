@@ -8,7 +8,7 @@ use super::terminal::{launch, leave};
 const CTRL_O: &str = "\x0f";
 
 /// Has a session of so many turns behind it: `prompt N.`, `answer N.`.
-fn after_turns(count: u32) -> Program {
+pub(crate) fn after_turns(count: u32) -> Program {
     let program = Program::new();
     let script = (1..=count).fold(String::new(), |mut script, turn| {
         let _ = writeln!(script, "- reply: [text: answer {turn}.]");

@@ -240,19 +240,24 @@ fn told(screen: &Screen, bytes: &[u8]) -> usize {
 /// However the program is killed, the terminal is as it was, and was told so once.
 #[test]
 fn the_terminal_comes_back() {
-    for (signal, overlay, confines) in [
-        (Signal::KILL, false, "true"),
-        (Signal::KILL, true, "true"),
-        (Signal::SEGV, false, "true"),
-        (Signal::ILL, true, "true"),
-        (Signal::KILL, false, "false"),
+    for (signal, overlay, confines, full) in [
+        (Signal::KILL, false, "true", false),
+        (Signal::KILL, true, "true", false),
+        (Signal::SEGV, false, "true", false),
+        (Signal::ILL, true, "true", false),
+        (Signal::KILL, false, "false", false),
+        (Signal::KILL, true, "true", true),
+        (Signal::SEGV, true, "true", true),
     ] {
-        let args = ["-c", SCRIPT, Program::binary(), "--offline"];
+        let mut args = vec!["-c", SCRIPT, Program::binary(), "--offline"];
+        args.extend(full.then_some("--fullscreen"));
         let screen = Launch::new("/bin/sh").args(args).env("COCODE_SANDBOX__ENABLED", confines).start();
         screen.wait_text("Ask anything");
         screen.settle(Duration::from_millis(200));
         if overlay {
-            screen.send("\x0f");
+            if !full {
+                screen.send("\x0f");
+            }
             screen.wait_until("the alternate screen", |state| state.parser.screen().alternate_screen());
         }
         let pid = below(screen.pid()).unwrap();
@@ -269,13 +274,17 @@ fn the_terminal_comes_back() {
         for (bytes, want) in [
             (&b"\x1b[?2004l"[..], 1),
             (b"\x1b[?1004l", 1),
-            (b"\x1b[<u", if overlay { 2 } else { 1 }),
+            (b"\x1b[<u", if overlay && !full { 2 } else { 1 }),
+            (b"\x1b[?1002l", usize::from(full)),
+            (b"\x1b[?1006l", usize::from(full)),
             (b"\x1b[?1049l", usize::from(overlay)),
         ] {
             let shown = String::from_utf8_lossy(bytes);
             assert_eq!(told(&screen, bytes), want, "{signal:?} {overlay} {shown:?}: {}", screen.text());
         }
-        assert!(!screen.state().parser.screen().alternate_screen(), "{signal:?}");
+        let state = screen.state();
+        let (emulator, none) = (state.parser.screen(), vt100::MouseProtocolMode::None);
+        assert!(!emulator.alternate_screen() && emulator.mouse_protocol_mode() == none, "{signal:?}");
     }
 }
 

@@ -62,6 +62,8 @@ mod floods;
 mod flows;
 /// A full disk costs no file.
 mod full_disk;
+/// The session on a screen of its own: scrolled, copied from, resized, and what is left of it on the way out.
+mod fullscreen;
 mod git_hooks;
 /// What runs without a person's own yes, and what it must leave alone.
 #[cfg(target_os = "linux")]

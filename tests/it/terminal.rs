@@ -65,7 +65,7 @@ pub(crate) fn leave(screen: &mut Screen) {
 
 /// The terminal is as a shell wants it.
 #[track_caller]
-fn restored(screen: &Screen) {
+pub(crate) fn restored(screen: &Screen) {
     screen.assert_no_lossy_scroll();
     let state = screen.state();
     let emulator = state.parser.screen();

@@ -99,8 +99,16 @@ impl Config {
 impl Config {
     /// What front ends look like and listen to.
     pub fn interface(&self) -> Interface {
-        let Tui { theme, notifications, highlight, reduced_motion, editor_mode, resize, screen_reader: _ } =
-            self.tui.clone();
+        let Tui {
+            theme,
+            notifications,
+            highlight,
+            reduced_motion,
+            editor_mode,
+            resize,
+            screen_reader: _,
+            fullscreen: _,
+        } = self.tui.clone();
         let (vim, rebuild) = (editor_mode == EditorMode::Vim, resize == OnResize::Rebuild);
         let (keys, status_line) = (self.keys.clone(), self.status_line.clone());
         Interface { theme, notifications, highlight, reduced_motion, vim, rebuild, keys, status_line }
@@ -339,6 +347,8 @@ pub struct Tui {
     pub reduced_motion: bool,
     /// Only at the start: a terminal is written in one way.
     pub screen_reader: bool,
+    /// Only at the start, as well.
+    pub fullscreen: bool,
     pub editor_mode: EditorMode,
     pub resize: OnResize,
 }

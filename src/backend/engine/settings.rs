@@ -98,6 +98,7 @@ fn holds(key: &str) -> Holds {
             _,
             "model"
             | "tui.screen_reader"
+            | "tui.fullscreen"
             | "sandbox.enabled"
             | "probe_local"
             | "permissions.default_mode"

@@ -22,6 +22,8 @@ pub const OVERLAY: u8 = 8;
 /// A bar of progress may be shown, and a status be known.
 pub const PROGRESS: u8 = 16;
 pub const STATUS: u8 = 32;
+/// The whole session is on the alternate screen, and the terminal reports the mouse.
+pub const FULL: u8 = 64;
 
 /// How long a terminal that nobody reads is waited for once more, after what waits there was given up.
 const HURRY: Duration = Duration::from_millis(100);
@@ -230,7 +232,11 @@ pub fn modes_off(out: &mut impl Extend<u8>, modes: u8) {
         overlay_off(out, modes);
     }
     out.extend(*b"\x1b[?2004l\x1b[?1004l");
-    if modes & KITTY != 0 {
+    if modes & FULL != 0 {
+        out.extend(*b"\x1b[?1002l\x1b[?1006l");
+    }
+    // Where the whole session was on the other screen, this one's keys were never changed.
+    if modes & (KITTY | FULL) == KITTY {
         out.extend(*b"\x1b[<u");
     }
     if modes & OTHER_KEYS != 0 {
@@ -276,13 +282,13 @@ fn write(tty: impl AsFd, mut bytes: &[u8], patience: Duration) -> bool {
 
 /// Some bytes, without memory of their own.
 struct Few {
-    bytes: [u8; 128],
+    bytes: [u8; 192],
     count: usize,
 }
 
 impl Default for Few {
     fn default() -> Few {
-        Few { bytes: [0; 128], count: 0 }
+        Few { bytes: [0; 192], count: 0 }
     }
 }
 
@@ -318,12 +324,22 @@ mod tests {
 
     #[test]
     fn what_brings_it_back_fits_without_memory() {
+        let check = |modes: u8, below: &[u16], want: &str| {
+            let mut bytes = Few::default();
+            modes_off(&mut bytes, modes);
+            below.iter().for_each(|rows| bytes.down(*rows));
+            assert_eq!(String::from_utf8_lossy(bytes.all()), want);
+        };
+        let all = ACTIVE | KITTY | OTHER_KEYS | OVERLAY | PROGRESS | STATUS;
+        let tail = "\x1b[>4m\x1b]9;4;0;0\x1b\\\x1b]7501;state=clear\x1b\\";
+        let screen = "\x1b[<u\x1b[?1049l\x1b[?2004l\x1b[?1004l";
+        check(all, &[0, 60_205, 7], &format!("{screen}\x1b[<u{tail}\x1b[60205B\x1b[7B"));
+        // The keys of the screen below are as they were, and the mouse is the terminal's again.
+        check(all | FULL, &[], &format!("{screen}\x1b[?1002l\x1b[?1006l{tail}"));
         let mut bytes = Few::default();
-        modes_off(&mut bytes, ACTIVE | KITTY | OTHER_KEYS | OVERLAY | PROGRESS | STATUS);
-        bytes.down(0);
-        bytes.down(60_205);
-        bytes.down(7);
-        let want = b"\x1b[<u\x1b[?1049l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[>4m\x1b]9;4;0;0\x1b\\\x1b]7501;state=clear\x1b\\\x1b[60205B\x1b[7B";
-        assert_eq!(String::from_utf8_lossy(bytes.all()), String::from_utf8_lossy(want));
+        let way_back = WayBack::empty();
+        way_back.below.store(u16::MAX, Ordering::Relaxed);
+        way_back.write_off(&mut bytes, u8::MAX);
+        assert!(bytes.count < bytes.bytes.len() && bytes.all().ends_with(b"\x1b[?25h\x1b[65535B\r\n"));
     }
 }

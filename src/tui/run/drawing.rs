@@ -14,14 +14,18 @@ use crate::tui::view;
 
 /// All that is shown while a window of tmux is dragged: one row, short enough for any screen, and nothing to be pushed out.
 const MOVING: &str = "resizing…";
-/// Most rows of the scrollback that are shown again on the other screen.
-const RECENT: usize = 60;
+/// Rows of the shell's screen that are not the session's when it ends: a prompt, and what is said of the session.
+const NOT_OURS: u16 = 6;
 
 impl<O: Output> Front<O> {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let now = Instant::now();
         (self.frame, self.framed, self.behind) = (Frame::Not, Some(now), false);
-        let Size { width, height } = self.surface.measure();
+        let size = self.surface.measure();
+        let Size { width, height } = size;
+        if self.app.fullscreen {
+            return self.draw_screen(size, now);
+        }
         self.built.get_or_insert(width);
         // tmux wraps the rows again long before it tells of a size, and what is written for another size is then out of reach.
         let tmux = self.surface.traits().tmux;
@@ -41,17 +45,7 @@ impl<O: Output> Front<O> {
             _ => {}
         }
         if self.surface.in_overlay() {
-            let (app, recent) = (&self.app, self.recent.make_contiguous());
-            self.surface.draw_overlay(|area, buf| match covered {
-                true => view::draw_over(app, area, buf),
-                false => {
-                    let mut rows = recent.to_vec();
-                    rows.extend(app.transcript.live(area.width, area.height, app.theme(), now));
-                    view::draw(app, &rows, area, buf, now)
-                }
-            })?;
-            self.shown();
-            return Ok(());
+            return self.draw_over(now);
         }
         // Not on another screen: when that comes up, tmux forgets which row of its history the first one here continues.
         self.waiting = moving && (busy || self.waiting);
@@ -75,8 +69,6 @@ impl<O: Output> Front<O> {
         let rows = transcript.take_committed(width, &options.theme, Share::FRAME);
         self.behind = transcript.scrollback.behind();
         let jobs = transcript.scrollback.take_jobs();
-        self.recent.extend(rows.iter().skip(rows.len().saturating_sub(RECENT)).cloned());
-        self.recent.drain(..self.recent.len().saturating_sub(RECENT));
         let app = &self.app;
         let live = app.transcript.live(width, view::live_room(app, width, height, hold), app.theme(), now);
         // A terminal without another screen shows what would cover it among the rest.
@@ -92,14 +84,58 @@ impl<O: Output> Front<O> {
         Ok(())
     }
 
+    /// Draws the whole session on the alternate screen. What is handed out is what was scrolled off its end.
+    fn draw_screen(&mut self, size: Size, now: Instant) -> io::Result<()> {
+        self.surface.enter_overlay()?;
+        let App { transcript, options, back, pager, .. } = &mut self.app;
+        // What is scrolled through stays in memory.
+        if back.is_none() && pager.is_none() {
+            transcript.scrollback.keep(size.height.into());
+            let same = self.laid.as_ref().is_some_and(|(laid, theme)| *laid == size && **theme == options.theme);
+            let again = !same && self.laid.replace((size, Box::new(options.theme.clone()))).is_some();
+            if again {
+                transcript.hand_out_end_again(size.width, size.height, &options.theme);
+            }
+            transcript.take_committed(size.width, &options.theme, if again { Share::ALL } else { Share::FRAME });
+            self.behind = transcript.scrollback.behind();
+            if let Some((stream, jobs)) = transcript.scrollback.take_jobs() {
+                self.paint(stream, jobs);
+            }
+        }
+        self.draw_over(now)
+    }
+
+    /// Draws the alternate screen.
+    fn draw_over(&mut self, now: Instant) -> io::Result<()> {
+        let (app, covered) = (&self.app, self.app.covers());
+        self.surface.draw_overlay(|area, buf| match covered {
+            true => view::draw_over(app, area, buf),
+            false => {
+                let rows = app.transcript.end(area.width, area.height, app.theme(), now);
+                view::draw(app, &rows, area, buf, now)
+            }
+        })?;
+        self.shown();
+        Ok(())
+    }
+
+    /// Has the end of the session left on the shell's screen, where it was not there before.
+    pub(super) fn leave_behind(&mut self) {
+        if self.app.fullscreen {
+            let Size { width, height } = self.surface.size();
+            let rows = height.saturating_sub(NOT_OURS).max(1);
+            let rows = self.app.transcript.end(width, rows, self.app.theme(), Instant::now());
+            self.surface.leave_behind(rows);
+        }
+    }
+
     /// Has the scrollback drawn again for another width, where the user wants that.
     pub(super) fn rebuild(&mut self) {
         let width = self.surface.measure().width;
         let other = self.built.replace(width).is_some_and(|built| built != width);
-        if other && *self.app.transcript.rebuilds() && !self.surface.traits().plain {
+        if other && !self.app.fullscreen && *self.app.transcript.rebuilds() && !self.surface.traits().plain {
             self.surface.rebuild();
             self.app.transcript.hand_out_again();
-            self.recent.clear();
         }
     }
 

@@ -34,6 +34,8 @@ pub enum Input {
     /// Pasted text with `\n` line ends and no control characters but tabs.
     Paste(String),
     Resize(Size),
+    /// Only where the whole session is on the alternate screen.
+    Mouse(Mouse),
     /// A sequence is still in its middle: what comes may be the rest of it.
     Torn,
     /// The terminal's window got (true) or lost the focus.
@@ -43,6 +45,17 @@ pub enum Input {
     Signal(Signal),
     /// The terminal is gone.
     Eof,
+}
+
+/// What the mouse did, at which cell of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mouse {
+    /// The left button.
+    Pressed(Position),
+    Dragged(Position),
+    Released(Position),
+    WheelUp,
+    WheelDown,
 }
 
 /// What the terminal says of itself when asked.

@@ -6,7 +6,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::Position;
 
 use self::bulk::Burst;
-use self::codes::{code_key, modifiers, numbered_key};
+use self::codes::{code_key, modifiers, mouse, numbered_key};
 use super::input::{Input, Queries, Report};
 
 mod bulk;
@@ -420,6 +420,9 @@ fn csi_input(body: &str, last: u8, queries: &Queries) -> Option<Input> {
         };
         return Some(Input::Report(report));
     }
+    if let (Some(body), b'M' | b'm') = (body.strip_prefix('<'), last) {
+        return mouse(body, last).map(Input::Mouse);
+    }
     if body.starts_with(['<', '=', '>']) {
         return None;
     }
@@ -459,6 +462,7 @@ fn cursor(body: &str) -> Option<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::terminal::Mouse;
 
     fn parse(parser: &mut Parser, reads: &[&[u8]]) -> Vec<Input> {
         marked(parser, reads).into_iter().map(key_of).collect()
@@ -524,11 +528,33 @@ mod tests {
 
     #[test]
     fn what_is_not_a_key_is_not_typed() {
-        check(b"\x1b[<0;1;2Mx\x1b[M !!y\x1b[?997;1nz", "x y z");
+        check(b"\x1b[<2;1;2Mx\x1b[M !!y\x1b[?997;1nz", "x y z");
         check(b"\x1b_Gi=1;OK\x1b\\a\x1b[200Xb\x1b[?2026;2$yc", "a b c");
         check(b"\x1b[12\x03", "C-c");
-        check(b"\x1b\x1b[?997;1n\x1b\x1b[<0;1;2M\x1b\x1b[I", "Esc Esc Esc Focus(true)");
+        check(b"\x1b\x1b[?997;1n\x1b\x1b[<2;1;2M\x1b\x1b[I", "Esc Esc Esc Focus(true)");
         check(b"\x1b[I\x1b[O", "Focus(true) Focus(false)");
+    }
+
+    #[test]
+    fn the_mouse() {
+        let at = |x: u16, y: u16| Position::new(x, y);
+        for (read, want) in [
+            ("<0;1;2M", Some(Mouse::Pressed(at(0, 1)))),
+            ("<4;300;90M", Some(Mouse::Pressed(at(299, 89)))),
+            ("<32;3;4M", Some(Mouse::Dragged(at(2, 3)))),
+            ("<0;3;4m", Some(Mouse::Released(at(2, 3)))),
+            ("<64;1;1M", Some(Mouse::WheelUp)),
+            ("<81;1;1M", Some(Mouse::WheelDown)),
+            ("<2;1;1M", None),
+            ("<35;1;1M", None),
+            ("<0;0;1M", None),
+            ("<0;1M", None),
+        ] {
+            let mut parser = Parser::new(Queries::default());
+            let inputs = parse(&mut parser, &[b"\x1b[", read.as_bytes(), b"x"]);
+            let want: Vec<Input> = want.map(Input::Mouse).into_iter().chain([character('x')]).collect();
+            assert_eq!(inputs, want, "{read}");
+        }
     }
 
     #[test]
@@ -701,7 +727,7 @@ mod tests {
             (&[b"\x1b]11;rgb:0000/0000/", b"1111\x1b\\", b"y"], "Torn Report(Background(0, 0, 17)) y"),
             (&[b"\x1b]11;rgb:0000/", b"0000/1111\x07y"], "Torn Report(Background(0, 0, 17)) y"),
             (&[b"\x1bP>|tmux", b" 3.3a\x1b\\1"], "Torn Report(Version(\"tmux 3.3a\")) 1"),
-            (&[b"\x1b[<0;", b"12;5My"], "Torn y"),
+            (&[b"\x1b[<2;", b"12;5My"], "Torn y"),
             (&[b"\x1b[", b"1"], "A-[ Torn"),
             (&[b"\x1b[", b"1;5B"], "A-[ Torn C-Down"),
             (&[b"\x1b[1", b"3u"], "Torn Enter"),

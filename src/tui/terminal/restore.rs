@@ -12,7 +12,9 @@ use rustix::process::{Signal, kill_current_process_group};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 
 use crate::stdx::way_back::WayBack;
-pub(super) use crate::stdx::way_back::{ACTIVE, KITTY, OTHER_KEYS, OVERLAY, PROGRESS, STATUS, modes_off, overlay_off};
+pub(super) use crate::stdx::way_back::{
+    ACTIVE, FULL, KITTY, OTHER_KEYS, OVERLAY, PROGRESS, STATUS, modes_off, overlay_off,
+};
 
 /// How long a terminal may take to read what brings it back.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,6 +50,9 @@ pub(super) fn asked(open: bool) {
 /// The bytes that switch on what the surface needs.
 pub(super) fn modes_on(out: &mut Vec<u8>, modes: u8) {
     out.extend_from_slice(b"\x1b[?2004h\x1b[?1004h");
+    if modes & FULL != 0 {
+        out.extend_from_slice(b"\x1b[?1002h\x1b[?1006h");
+    }
     keys_on(out, modes);
 }
 

@@ -156,6 +156,10 @@ impl<O: Output> Surface<O> {
         if size.width > 0 && size.height > 0 {
             self.size = size;
         }
+        // The terminal has cut what is there, even where this is the size of the last frame again.
+        if let Some(overlay) = &mut self.overlay {
+            overlay.redraw();
+        }
     }
 
     /// Where the cursor rests from the next frame on.

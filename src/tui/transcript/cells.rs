@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::below::Below;
+use super::looked::looked;
 use crate::message::{Content, Display};
 use crate::session::entry::Seq;
 use crate::tui::cell::note::Note;
@@ -159,11 +160,26 @@ impl Cells {
         self.slots.first().and_then(|slot| slot.seq)
     }
 
-    /// Every row. Cells are drawn again only when they, the width, the theme or the detail changed.
+    /// Every row; of what is live, those that are final are folded. Cells are drawn again only when they, the width, the
+    /// theme or the detail changed.
     pub(super) fn rows(&mut self, width: usize, theme: &Theme, detail: Detail, below: &mut Below) -> Vec<Row> {
         let mut rows = Vec::new();
         let mut above = Above::Nothing;
-        for slot in &mut self.slots {
+        let mut at = 0;
+        while at < self.slots.len() {
+            if detail != Detail::Whole
+                && let Some(looked) = looked(self, at)
+            {
+                above.add(&self.slots[at].cell, looked.rows(width, theme), &mut rows);
+                at = looked.end;
+                continue;
+            }
+            let slot = &mut self.slots[at];
+            at += 1;
+            let detail = match detail {
+                Detail::Live { .. } if slot.cell.is_final() => Detail::Folded,
+                detail => detail,
+            };
             let fresh = slot.drawn.take().filter(|drawn| {
                 let same = (drawn.revision, drawn.width, drawn.detail) == (slot.revision, width, detail);
                 same && drawn.theme == theme.name && slot.cell.is_final()

@@ -167,7 +167,7 @@ impl Earlier {
     }
 
     /// Everything that the viewer shows: pages of the log, then what is in memory.
-    pub(super) fn view(&mut self, history: &mut History, width: usize, theme: &Theme) -> View {
+    pub(super) fn view(&mut self, history: &mut History, width: usize, theme: &Theme, detail: Detail) -> View {
         // More is before what is shown.
         let older = self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0);
         let mut view = View { older, ..View::default() };
@@ -188,7 +188,7 @@ impl Earlier {
         mark(rows, self.pages.front().map_or(0, |page| page.older), "older");
         for page in &mut self.pages {
             moved(&mut page.start, rows.len());
-            let drawn = page.history.rows(width, theme, Detail::Whole);
+            let drawn = page.history.rows(width, theme, detail);
             if !drawn.is_empty() {
                 rows.extend(drawn);
                 rows.push(Row::default());
@@ -198,7 +198,7 @@ impl Earlier {
         view.gap = (newer > 0).then_some(rows.len());
         mark(rows, newer, "more");
         moved(&mut self.start, rows.len());
-        view.rows.extend(history.rows(width, theme, Detail::Whole));
+        view.rows.extend(history.rows(width, theme, detail));
         view
     }
 }

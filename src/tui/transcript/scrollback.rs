@@ -1,16 +1,20 @@
 //! What was handed out to the scrollback, and what is drawn in the live region because it may still change.
 
 use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
 
 use super::cells::{Above, Cells};
-use crate::tui::cell::call::Call;
-use crate::tui::cell::{Cell, Detail, words};
+use super::looked::{Looked, looked};
+use crate::tui::cell::{Cell, Detail};
 use crate::tui::render::Row;
 use crate::tui::render::highlight::beside::{Coloured, Job};
 use crate::tui::render::markdown::{Share, Stream};
 use crate::tui::theme::Theme;
+
+/// Fewest rows that are kept of what was handed out: another screen shows them again.
+const RECENT: usize = 60;
 
 #[derive(Debug, Default)]
 pub struct Scrollback {
@@ -30,58 +34,9 @@ pub struct Scrollback {
     first: Option<Cell>,
     /// A turn is under way: what only looked at the end of the cells may be followed by more of it.
     gathering: bool,
-}
-
-/// Most calls on one line: they wait in memory for what follows.
-const LOOKED: usize = 100;
-
-/// Cells that are one line: calls that only looked, with no text in between.
-struct Looked<'a> {
-    calls: Vec<&'a Call>,
-    /// The first cell behind them.
-    end: usize,
-    /// Something follows that is not of them.
-    over: bool,
-}
-
-/// The calls from a cell on that only looked; none when it is something else.
-fn looked(cells: &Cells, from: usize) -> Option<Looked<'_>> {
-    let mut looked = Looked { calls: Vec::new(), end: from, over: false };
-    let mut at = from;
-    while let Some(cell) = cells.get(at) {
-        match cell {
-            Cell::Call(call) if call.only_looks() && call.is_done() => {
-                looked.calls.push(call);
-                looked.end = at + 1;
-                looked.over = looked.calls.len() == LOOKED;
-                if looked.over {
-                    break;
-                }
-            }
-            // It may yet look, or say something.
-            Cell::Call(call) if call.only_looks() => return looked.some(),
-            cell if cell.is_silent() => {}
-            _ => {
-                looked.over = true;
-                break;
-            }
-        }
-        at += 1;
-    }
-    looked.some()
-}
-
-impl<'a> Looked<'a> {
-    fn some(self) -> Option<Looked<'a>> {
-        (!self.calls.is_empty()).then_some(self)
-    }
-
-    fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
-        match self.calls.as_slice() {
-            [call] => call.rows(width, theme, Detail::Folded),
-            calls => words::looked(calls.iter().copied(), width, theme),
-        }
-    }
+    /// The last rows that were handed out, and how many of them are kept at least.
+    recent: VecDeque<Row>,
+    wanted: usize,
 }
 
 impl Scrollback {
@@ -141,7 +96,20 @@ impl Scrollback {
             self.next += 1;
             self.stream = self.fresh_stream();
         }
+        let most = self.wanted.max(RECENT);
+        self.recent.extend(rows.iter().skip(rows.len().saturating_sub(most)).cloned());
+        self.recent.drain(..self.recent.len().saturating_sub(most));
         rows
+    }
+
+    /// The last rows that were handed out.
+    pub(super) fn recent(&self) -> impl ExactSizeIterator<Item = &Row> {
+        self.recent.iter()
+    }
+
+    /// So many rows are kept of what is handed out.
+    pub fn keep(&mut self, rows: usize) {
+        self.wanted = rows;
     }
 
     /// From now on what only looked waits for more of it.
@@ -159,10 +127,18 @@ impl Scrollback {
         (self.next, self.behind) = (0, false);
     }
 
-    /// Begins again with the first cell, behind `first`: nothing of what was handed out is there anymore.
-    pub(super) fn hand_out_again(&mut self, first: Option<Cell>) {
+    /// Begins again with the cell `from`, behind `first`: nothing of what was handed out is there anymore.
+    pub(super) fn hand_out_again(&mut self, from: usize, first: Option<Cell>) {
         self.start_over();
-        (self.stream, self.above, self.first) = (self.fresh_stream(), Above::Nothing, first);
+        self.recent.clear();
+        let above = if from == 0 { Above::Nothing } else { Above::Cell };
+        (self.next, self.stream, self.above, self.first) = (from, self.fresh_stream(), above, first);
+    }
+
+    /// Nothing is left of other cells: they were not on this screen.
+    pub(super) fn forget(&mut self) {
+        self.recent.clear();
+        self.above = Above::Nothing;
     }
 
     /// More can be handed out at once: the last share was too small for all.

@@ -440,7 +440,7 @@ impl Log {
             let read = Event::Listed(Listed::Earlier(self.read(part)));
             screen.app.apply(read, screen.now);
         }
-        screen.app.transcript.view(60, &Theme::dark())
+        screen.app.transcript.view(60, &Theme::dark(), Detail::Whole)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
+use ratatui::layout::Position;
+
 use super::{Input, key};
+use crate::tui::terminal::input::Mouse;
 
 pub(super) fn modifiers(mask: u8) -> KeyModifiers {
     let bits = mask.saturating_sub(1);
@@ -75,4 +78,22 @@ pub(super) fn code_key(code: u32, modifiers: KeyModifiers) -> Option<Input> {
         code => KeyCode::Char(char::from_u32(code).filter(|c| !c.is_control())?),
     };
     Some(key(code, modifiers))
+}
+
+/// What a report of the mouse means (SGR, without its beginning): `button;column;row`. Other buttons than the left one are
+/// left to nobody.
+pub(super) fn mouse(body: &str, last: u8) -> Option<Mouse> {
+    /// Shift, Alt and Ctrl, which change nothing.
+    const HELD: u16 = 4 | 8 | 16;
+    let mut fields = body.split(';').map(|field| field.parse::<u16>().ok());
+    let (button, column, row) = (fields.next()??, fields.next()??, fields.next()??);
+    let place = Position::new(column.checked_sub(1)?, row.checked_sub(1)?);
+    match (button & !HELD, last) {
+        (0, b'M') => Some(Mouse::Pressed(place)),
+        (32, b'M') => Some(Mouse::Dragged(place)),
+        (0 | 32, _) => Some(Mouse::Released(place)),
+        (64, b'M') => Some(Mouse::WheelUp),
+        (65, b'M') => Some(Mouse::WheelDown),
+        _ => None,
+    }
 }

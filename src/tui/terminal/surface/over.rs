@@ -5,10 +5,11 @@ use std::io;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 
-use super::Surface;
+use super::{QUESTIONS, Surface};
+use crate::tui::render::Row;
 use crate::tui::terminal::ansi::{CURSOR_HIDE, CURSOR_SHOW};
 use crate::tui::terminal::overlay::Overlay;
-use crate::tui::terminal::restore::{self, KITTY};
+use crate::tui::terminal::restore::{self, ACTIVE, FULL, KITTY};
 use crate::tui::terminal::tty::Output;
 
 impl<O: Output> Surface<O> {
@@ -28,9 +29,30 @@ impl<O: Output> Surface<O> {
             self.drawn = false;
         }
         bytes.extend_from_slice(b"\x1b[?1049h");
-        restore::keys_on(&mut bytes, self.modes & KITTY);
+        if self.modes & (FULL | ACTIVE) == FULL {
+            self.modes |= ACTIVE;
+            restore::modes_on(&mut bytes, self.modes);
+            if !self.asked {
+                self.asked = true;
+                self.unreported += 1;
+                self.queries.ask_all();
+                bytes.extend_from_slice(QUESTIONS);
+            }
+        } else {
+            restore::keys_on(&mut bytes, self.modes & KITTY);
+        }
         self.note();
         self.out.write_all(&bytes)
+    }
+
+    /// The overlay is there for the whole session, with the mouse, and nothing is drawn below it before the end.
+    pub fn take_screen(&mut self) {
+        self.modes |= FULL;
+    }
+
+    /// Rows that `release` leaves on the screen below.
+    pub fn leave_behind(&mut self, rows: Vec<Row>) {
+        self.queued = rows;
     }
 
     /// Whether the alternate screen is shown.
