@@ -27,6 +27,8 @@ const REFRESH: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone, Default)]
 pub struct Pager {
     rows: Vec<Row>,
+    /// Columns that the rows of the transcript were drawn for.
+    width: usize,
     /// When the rows of the transcript were made, and its revision then; none before there are any.
     made: Option<(Instant, u64)>,
     /// A text that stays; none for the transcript, which may grow.
@@ -107,16 +109,22 @@ impl Pager {
     /// Takes the rows as they are now, at this time and revision; what is in view stays, or the end does.
     pub fn set_view(&mut self, view: View, made: (Instant, u64), height: u16) {
         let first = self.made.replace(made).is_none();
-        (self.rows, self.older, self.gap) = (view.rows, view.older, view.gap);
         let moved = if self.home { 0 } else { view.moved.unwrap_or(0) };
-        if let Some(marked) = &mut self.marked {
-            marked.move_by(moved);
-        }
-        if let Some(known) = &mut self.known {
-            *known = if first { self.rows.len() } else { known.saturating_add_signed(moved) };
+        let old = std::mem::replace(&mut self.rows, view.rows);
+        (self.older, self.gap) = (view.older, view.gap);
+        let same_width = std::mem::replace(&mut self.width, view.width) == view.width;
+        let now_at = |row: usize| match same_width {
+            true => row.saturating_add_signed(moved),
+            false => same_place(&old, row, &self.rows),
+        };
+        let top = now_at(self.top);
+        self.known = self.known.map(|known| if first { self.rows.len() } else { now_at(known) });
+        match &mut self.marked {
+            Some(marked) if same_width => marked.move_by(moved),
+            marked => *marked = None,
         }
         self.home &= self.older;
-        self.go(if self.follow { usize::MAX } else { self.top.saturating_add_signed(moved) }, height);
+        self.go(if self.follow { usize::MAX } else { top }, height);
         if let Some(way) = self.seeking {
             self.find(self.top, -1, height);
             // One way to its end: rows dropped at one side would be read again from the other.
@@ -331,6 +339,21 @@ impl Pager {
     }
 }
 
+/// The row of `new` that shows what the row at `row` of `old` begins with: the same text in another width.
+fn same_place(old: &[Row], row: usize, new: &[Row]) -> usize {
+    let letters = |row: &Row| -> usize {
+        let words = row.line.spans.iter().flat_map(|span| span.content.split_whitespace());
+        words.map(str::len).sum()
+    };
+    let before: usize = old.iter().take(row).map(letters).sum();
+    let mut seen = 0;
+    let shows = |row: &Row| {
+        seen += letters(row);
+        seen > before
+    };
+    new.iter().position(shows).unwrap_or(new.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,5 +390,26 @@ mod tests {
         check("G", 25, "row 23,row 24,row 25");
         check("", 2, "row 1,row 2,");
         assert_eq!(pager.key(KeyEvent::from(KeyCode::Char('q')), 4), Outcome::Closed);
+    }
+
+    #[test]
+    fn keeps_its_place_in_another_width() {
+        let text = |width: usize| -> Vec<Row> {
+            let words: Vec<String> = (1..=60).map(|n| format!("w{n}")).collect();
+            words.chunks(width).map(|row| Row::from(Line::from(row.join(" ")))).collect()
+        };
+        let mut pager = Pager::above();
+        let mut check = |width: usize, keys: usize, want: &str| {
+            pager.set_view(View { rows: text(width), width, ..View::default() }, (Instant::now(), 0), 4);
+            for _ in 0..keys {
+                pager.key(KeyEvent::from(KeyCode::Up), 4);
+            }
+            assert_eq!(screen(&pager), want, "{width}");
+        };
+        check(3, 7, "w31 w32 w33,w34 w35 w36,w37 w38 w39");
+        check(1, 0, "w31,w32,w33");
+        check(4, 0, "w29 w30 w31 w32,w33 w34 w35 w36,w37 w38 w39 w40");
+        // Nothing is new for that.
+        assert_eq!(pager.below(10), "↓ 5 lines below · click or PgDn");
     }
 }

@@ -360,11 +360,10 @@ impl Transcript {
         self.scrollback.hand_out_again(from, None);
     }
 
-    /// Another session begins on a screen that is ours; what was told before the first one is shown again.
+    /// Another session begins on a screen that is ours: nothing of the last one is left there, whether or not it was handed
+    /// out. What was told before the first one is shown again.
     pub fn clear_screen(&mut self, first: bool) {
-        if first {
-            self.scrollback.next = 0;
-        }
+        self.scrollback.next = if first { 0 } else { self.history.cells.len() };
         self.scrollback.forget();
     }
 

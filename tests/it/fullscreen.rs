@@ -130,12 +130,18 @@ fn a_task_at_every_size() {
 #[test]
 fn what_is_new_waits_below_what_is_read() {
     let program = Program::new();
-    let script = format!("- pace_ms: 2\n  chunk: 8\n  reply: [text: \"{}\"]\n", rows(400));
-    let mut screen = full(&program, (80, 24), &script);
+    let wait = "{name: Bash, input: {command: \"until [ -e more ]; do sleep 0.05; done\"}}";
+    let more = rows(400).replace("row", "more");
+    let script = format!("- reply: [text: \"{}\", tool: {wait}]\n- reply: [text: \"{more}\"]\n", rows(60))
+        + "- reply: [text: Again.]\n";
+    let script = program.script("script.yaml", &script);
+    let args = ["--fullscreen", "--allowed-tools", "Bash", "--offline-script", &script];
+    let mut screen = launch(&program, (80, 24), &args);
     screen.send("count\r");
-    screen.wait_text("row 30.");
+    screen.wait_text("Running until");
     screen.send(PAGE_UP);
-    screen.wait_text("below");
+    screen.wait_text(" lines below");
+    std::fs::write(program.project().join("more"), "").unwrap();
     let top = |screen: &Screen| screen.text().lines().next().unwrap_or_default().to_owned();
     let read = top(&screen);
     screen.wait_for("much that is new", |text| {
@@ -157,14 +163,44 @@ fn what_is_new_waits_below_what_is_read() {
     screen.send("\x15\x0b");
     screen.wait_text(READY);
     screen.send(END);
-    screen.wait_text("row 400.");
+    screen.wait_text("more 400.");
     screen.wait_for("the end", |text| !text.contains("below") && !text.contains("esc to interrupt"));
     screen.send(HOME);
     screen.wait_text("row 1.");
     // What is sent is seen.
     screen.send("again\r");
     screen.wait_for("the end", |text| !text.contains("below"));
-    screen.wait_text("> again");
+    screen.wait_text("Again.");
+    left(&mut screen);
+}
+
+/// However much comes meanwhile: what is read is not let go of.
+#[test]
+fn what_is_read_stays() {
+    let program = Program::new();
+    let wait = "{name: Bash, input: {command: \"until [ -e more ]; do sleep 0.05; done\"}}";
+    let mut script = format!("- reply: [text: \"{}\", tool: {wait}]\n", rows(30));
+    for n in 1..=120 {
+        let _ = writeln!(script, "- reply: [text: step {n}., tool: {{name: Glob, input: {{pattern: no{n}}}}}]");
+    }
+    script += "- reply: [text: The end.]\n";
+    let script = program.script("script.yaml", &script);
+    let args = ["--fullscreen", "--allowed-tools", "Bash", "--offline-script", &script];
+    let mut screen = launch(&program, (80, 24), &args);
+    screen.send("go\r");
+    screen.wait_text("Running until");
+    screen.send(HOME);
+    screen.wait_text("✻ cocode");
+    let read = screen.text();
+    std::fs::write(program.project().join("more"), "").unwrap();
+    screen.wait_for("the end", |text| text.contains("new lines below") && !text.contains("esc to interrupt"));
+    screen.settle(2 * REST);
+    let rows = |text: &str| text.lines().take(18).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(rows(&screen.text()), rows(&read));
+    screen.send(END);
+    screen.wait_text("The end.");
+    screen.send(HOME);
+    screen.wait_text("✻ cocode");
     left(&mut screen);
 }
 
@@ -232,6 +268,25 @@ fn a_new_size_draws_all_of_it_again() {
         screen.send(END);
         screen.wait_text("The end.");
     }
+    // There and back before a frame: the terminal has cut what was there.
+    screen.resize(20, 8);
+    screen.resize(80, 24);
+    screen.settle(2 * REST);
+    assert_eq!(screen.text().matches("word").count(), 60, "{}", screen.text());
+    // What is read stays where it is, and nothing of it is new.
+    screen.send(PAGE_UP);
+    screen.wait_text("below");
+    let read = screen.text().lines().find(|row| row.starts_with("row ")).unwrap_or_default().to_owned();
+    for (columns, height) in [(40, 24), (120, 24), (80, 24)] {
+        screen.resize(columns, height);
+        screen.settle(2 * REST);
+        let text = screen.text();
+        let first = text.lines().find(|row| row.starts_with("row "));
+        assert!(
+            first == Some(read.as_str()) && text.contains(" lines below") && !text.contains("new"),
+            "{columns}, {read}:\n{text}"
+        );
+    }
     left(&mut screen);
 }
 
@@ -251,6 +306,21 @@ fn a_long_session_is_read_from_its_log() {
     screen.wait_for("a page further down", |text| !text.contains("answer 1.") && text.contains("answer "));
     screen.send(END);
     screen.wait_text("answer 200.");
+    left(&mut screen);
+}
+
+/// What is in memory fits on the screen; the rest is in the log all the same.
+#[test]
+fn there_is_more_than_the_screen_shows() {
+    let program = after_turns(14);
+    let mut screen = launch(&program, (80, 60), &["--continue", "--offline", "--fullscreen"]);
+    screen.wait_text("answer 14.");
+    assert!(!screen.text().contains("answer 4."), "{}", screen.text());
+    screen.send(PAGE_UP);
+    screen.wait_text("answer 4.");
+    screen.send(PAGE_UP);
+    screen.send(HOME);
+    screen.wait_text("answer 1.");
     left(&mut screen);
 }
 

@@ -30,6 +30,8 @@ pub enum Want {
 #[derive(Debug, Clone, Default)]
 pub struct View {
     pub rows: Vec<Row>,
+    /// Columns that they were drawn for.
+    pub width: usize,
     /// How far what was shown before has moved down; none where nothing of it is there anymore.
     pub moved: Option<isize>,
     /// More is before the first row.
@@ -170,7 +172,7 @@ impl Earlier {
     pub(super) fn view(&mut self, history: &mut History, width: usize, theme: &Theme, detail: Detail) -> View {
         // More is before what is shown.
         let older = self.end > 0 && self.pages.front().is_none_or(|page| page.older > 0);
-        let mut view = View { older, ..View::default() };
+        let mut view = View { older, width, ..View::default() };
         let mark = |rows: &mut Vec<Row>, count: u64, what: &str| {
             if count > 0 {
                 let one = if count == 1 { "message" } else { "messages" };

@@ -138,7 +138,7 @@ impl Scrollback {
     /// Nothing is left of other cells: they were not on this screen.
     pub(super) fn forget(&mut self) {
         self.recent.clear();
-        self.above = Above::Nothing;
+        (self.stream, self.above) = (self.fresh_stream(), Above::Nothing);
     }
 
     /// More can be handed out at once: the last share was too small for all.
