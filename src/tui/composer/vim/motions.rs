@@ -55,6 +55,9 @@ pub(super) enum Motion {
     },
     /// The bracket that belongs to the one here, or behind here in the line.
     Bracket,
+    Sentence {
+        back: bool,
+    },
     Paragraph {
         back: bool,
     },
@@ -135,6 +138,7 @@ pub(super) fn target(
             look_for(text, at, Find { back: find.back != reverse, ..find }, times, true)
         }
         Motion::Bracket => bracket(text, at),
+        Motion::Sentence { back } => repeat(&|at| sentence(text, at, back)),
         Motion::Paragraph { back } => repeat(&|at| paragraph(text, at, back)),
     }
 }
@@ -351,6 +355,41 @@ pub(super) fn opening(text: &str, from: usize, (open, close): (char, char)) -> O
         }
     }
     None
+}
+
+/// The start of the sentence here, or of the one before; or of the next one. Behind the last one is the end of the text.
+fn sentence(text: &str, at: usize, back: bool) -> Option<usize> {
+    let starts = sentences(text, back);
+    let to = match back {
+        true => starts.into_iter().rfind(|start| *start < at).unwrap_or(0),
+        false => starts.into_iter().find(|start| *start > at).unwrap_or(text.len()),
+    };
+    (to != at).then_some(to)
+}
+
+/// Where sentences begin: behind a full stop or its like, with what closes behind it, and a blank; and at the nearer end of
+/// a run of blank lines, and behind it.
+fn sentences(text: &str, back: bool) -> Vec<usize> {
+    let (mut starts, mut begins, mut at) = (Vec::new(), true, 0);
+    while let Some(c) = text[at..].chars().next() {
+        if c == '\n' && blank_line(text, at) {
+            begins = true;
+            let beside = if back { at + 1 } else { at.wrapping_sub(1) };
+            if beside > text.len() || !blank_line(text, beside) {
+                starts.push(at);
+            }
+        } else if !c.is_whitespace() && std::mem::take(&mut begins) {
+            starts.push(at);
+        }
+        at += c.len_utf8();
+        if matches!(c, '.' | '!' | '?') {
+            let rest = text[at..].trim_start_matches([')', ']', '"', '\'']);
+            if rest.chars().next().is_none_or(char::is_whitespace) {
+                (begins, at) = (true, text.len() - rest.len());
+            }
+        }
+    }
+    starts
 }
 
 /// The blank line before or after the paragraph, or the edge of the text.

@@ -3,6 +3,34 @@
 use super::check;
 
 #[test]
+fn sentences_end_where_people_end_them() {
+    check(&[
+        ("|One. Two.", ")", "One. |Two."),
+        ("One. T|wo.", "(", "One. |Two."),
+        ("One. |Two.", "(", "|One. Two."),
+        ("One. Two. Th|ree!", "2(", "One. |Two. Three!"),
+        ("|One? Two! Three", "2)", "One? Two! |Three"),
+        ("|a.b c.  d", ")", "a.b c.  |d"),
+        ("|(One.) two", ")", "(One.) |two"),
+        ("|\"One.\"\ntwo", ")", "\"One.\"\n|two"),
+        ("|One\ntwo. Three", ")", "One\ntwo. |Three"),
+        ("|One\n\n\ntwo", ")", "One\n|\n\ntwo"),
+        ("One\n|\n\ntwo", ")", "One\n\n\n|two"),
+        ("One\n\n\n|two", "(", "One\n\n|\ntwo"),
+        ("One\n\n|\ntwo", "(", "|One\n\n\ntwo"),
+        ("\n\n|a b. c", "(", "\n|\na b. c"),
+        ("One. Two.\n\n|Three", "2(", "One. |Two.\n\nThree"),
+        ("|日本. 語", ")", "日本. |語"),
+        ("|One two", ")", "One tw|o"),
+        ("|One. Two.", "d)", "|Two."),
+        ("One. Two|.", "d(", "One. |."),
+        ("One. |Two. Three", "c)x <esc>", "One. x| Three"),
+        ("|One. Two. Three", "y)P", "One.| One. Two. Three"),
+        ("|One. Two. Three", "d)..", "|"),
+    ]);
+}
+
+#[test]
 fn operators_take_motions_and_counts() {
     check(&[
         ("|foo bar", "dw", "|bar"),
