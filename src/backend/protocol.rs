@@ -91,6 +91,8 @@ pub enum Op {
     },
     /// Stops the turn, the countdown of a retry, or a running `!` line.
     Interrupt,
+    /// Lets commands that the model waits for continue in the background.
+    Background,
     /// Takes a queued prompt back; it comes with `Event::Queue` and is gone from there.
     Unqueue {
         id: QueueId,

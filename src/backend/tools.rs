@@ -294,6 +294,11 @@ pub trait Host: Send + Sync {
         Box::pin(async { Err("agents cannot be launched here".into()) })
     }
 
+    /// Is cancelled when a command that begins now is to continue in the background, because the user wants that.
+    fn leaving(&self) -> CancellationToken {
+        CancellationToken::new()
+    }
+
     /// As this one, for a command that continues after its call was answered: nobody is asked, and the rules decide as they do
     /// now. None: there is nobody to take it over.
     fn apart(&self) -> Option<Arc<dyn Host>> {

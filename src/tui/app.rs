@@ -9,7 +9,7 @@ use super::composer::vim::Vim;
 use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::fullscreen::Pointer;
-use super::keymap::Keymap;
+use super::keymap::{Key, Keymap};
 use super::msg::{Effect, Progress};
 use super::pager::Pager;
 use super::panel::Panel;
@@ -58,6 +58,8 @@ pub(super) struct Hint {
 /// Keys that mean more when pressed twice.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pressed {
+    /// The first key of a chord.
+    pub(super) chord: Option<Key>,
     pub(super) cancel: Option<Instant>,
     pub(super) interrupt: Option<Instant>,
 }

@@ -257,7 +257,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
 pub(super) fn tick(app: &mut App, now: Instant) -> Vec<Effect> {
     if let Some((key, _)) = app.asks.held.take_if(|(_, until)| *until <= now) {
         let action = app.options.keymap.action(key);
-        return press(app, key, action, now).unwrap_or_else(|| update::key_below(app, key, now));
+        return press(app, key, action, now).unwrap_or_else(|| update::key_below(app, key, action, now));
     }
     let draft = !app.composer.is_empty();
     app.asks.tick(now, draft);
@@ -271,7 +271,7 @@ pub(super) fn written(app: &mut App, now: Instant) -> Vec<Effect> {
     }
     let held = app.asks.held.take();
     app.asks.wait(now);
-    held.map_or_else(Vec::new, |(key, _)| update::key_below(app, key, now))
+    held.map_or_else(Vec::new, |(key, _)| update::key_below(app, key, app.options.keymap.action(key), now))
 }
 
 /// Another key comes behind one that is held: both are a text, unless the second leads somewhere else.

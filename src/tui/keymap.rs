@@ -49,6 +49,7 @@ actions! {
     Stash "stash" "stash the prompt, or restore it",
     Complete "complete" "accept the suggestion; on an empty prompt: think harder",
     Help "help" "these keys (on an empty prompt)",
+    Background "background" "move the running command to the background; else left",
     Left "left" "left",
     Right "right" "right",
     Up "up" "row up; at the top: earlier prompt, or edit what is queued",
@@ -74,9 +75,10 @@ actions! {
     PageDown "page_down" "page down in lists, dialogs and --fullscreen",
 }
 
-/// One key with its modifiers, in one spelling however the terminal reports it.
+/// One key with its modifiers, in one spelling however the terminal reports it; or a chord, which begins with another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
+    first: Option<(KeyCode, KeyModifiers)>,
     code: KeyCode,
     modifiers: KeyModifiers,
 }
@@ -107,7 +109,7 @@ impl From<KeyEvent> for Key {
         if matches!(code, KeyCode::Char(c) if !c.is_alphabetic()) {
             modifiers -= KeyModifiers::SHIFT;
         }
-        Key { code, modifiers }
+        Key { first: None, code, modifiers }
     }
 }
 
@@ -136,8 +138,20 @@ const NAMED: &[(&str, KeyCode)] = &[
 ];
 
 impl Key {
-    /// Reads `ctrl+o`, `alt+enter`, `f1`, `?`.
+    /// Reads `ctrl+o`, `alt+enter`, `f1`, `?`, and the chord `ctrl+x ctrl+b`.
     pub fn parse(text: &str) -> Option<Key> {
+        match text.trim().split_once(' ') {
+            Some((first, then)) => Some(Key::one(then)?.after(Key::one(first)?)),
+            None => Key::one(text),
+        }
+    }
+
+    /// The chord of two keys.
+    pub fn after(self, first: Key) -> Key {
+        Key { first: Some((first.code, first.modifiers)), ..self }
+    }
+
+    fn one(text: &str) -> Option<Key> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text.trim();
         while let Some((modifier, name)) = rest.split_once('+').filter(|(_, name)| !name.is_empty()) {
@@ -166,6 +180,9 @@ impl Key {
 
 impl std::fmt::Display for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some((code, modifiers)) = self.first {
+            write!(f, "{} ", Key { first: None, code, modifiers })?;
+        }
         for (modifier, name) in
             [(KeyModifiers::CONTROL, "Ctrl+"), (KeyModifiers::ALT, "Alt+"), (KeyModifiers::SHIFT, "Shift+")]
         {
@@ -233,7 +250,8 @@ impl Keymap {
                     errors.push(Error::BadKey { action: action.name(), text: text.clone() });
                     continue;
                 };
-                let plain = key.modifiers.is_empty() && matches!(key.code, KeyCode::Char(_));
+                let (code, modifiers) = key.first.unwrap_or((key.code, key.modifiers));
+                let plain = modifiers.is_empty() && matches!(code, KeyCode::Char(_));
                 if plain && action != Action::Help {
                     errors.push(Error::Typed { action: action.name(), key: text.clone() });
                     continue;
@@ -265,6 +283,18 @@ impl Keymap {
             return None;
         }
         self.keys.get(&Key::from(event)).copied()
+    }
+
+    /// What a key does as the second one of a chord.
+    pub fn action_after(&self, first: Key, event: KeyEvent) -> Option<Action> {
+        self.keys.get(&Key::from(event).after(first)).copied()
+    }
+
+    /// The key as the first one of a chord; none where no chord begins with it.
+    pub fn begins(&self, event: KeyEvent) -> Option<Key> {
+        let key = Key::from(event);
+        let begins = |chord: &Key| chord.first == Some((key.code, key.modifiers));
+        (event.kind != KeyEventKind::Release && self.keys.keys().any(begins)).then_some(key)
     }
 
     /// The first key of an action, as people write it; empty when it has none.
@@ -364,6 +394,15 @@ mod tests {
         assert_eq!((key("ctrl+o"), key("f2"), key("ctrl+t")), (Some(Action::Todos), Some(Action::Transcript), None));
         assert_eq!(map.hint(Action::Todos), "Ctrl+O");
 
+        let first = KeyEvent::new(KeyCode::Char('x'), KeyModifiers::CONTROL);
+        let second = KeyEvent::new(KeyCode::Char('b'), KeyModifiers::CONTROL);
+        let chord = |map: &Keymap| map.begins(first).and_then(|first| map.action_after(first, second));
+        assert_eq!((chord(&map), map.action(second)), (Some(Action::Background), Some(Action::Background)));
+        assert_eq!(map.begins(second), None);
+        let map = Keymap::new(&overrides(&[("editor", &["ctrl+x ctrl+b"]), ("left", &["ctrl+b"])])).unwrap();
+        assert_eq!((chord(&map), map.action(second)), (Some(Action::Editor), Some(Action::Left)));
+        assert_eq!(map.hint(Action::Editor), "Ctrl+X Ctrl+B");
+
         let check = |rows: &[(&str, &[&str])], want: &str| {
             let errors = Keymap::new(&overrides(rows)).unwrap_err();
             let text: Vec<String> = errors.iter().map(Error::to_string).collect();
@@ -377,6 +416,10 @@ mod tests {
         check(
             &[("todos", &["f1"]), ("editor", &["f1"])],
             "keys.editor and keys.todos both use `F1`: change one of them",
+        );
+        check(
+            &[("todos", &["t ctrl+b"])],
+            "keys.todos: `t ctrl+b` is typed as text; add ctrl or alt, or use a function key",
         );
         check(&[("todos", &["t"])], "keys.todos: `t` is typed as text; add ctrl or alt, or use a function key");
     }

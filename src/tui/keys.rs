@@ -48,7 +48,7 @@ fn group(action: Action) -> &'static str {
     use Action::*;
     match action {
         Send | Newline | Complete | SearchHistory | Editor | Stash | Up | Down => GROUPS[0],
-        SendAfter | Cancel | Interrupt | Transcript | Todos => GROUPS[1],
+        SendAfter | Cancel | Interrupt | Background | Transcript | Todos => GROUPS[1],
         Exit | Suspend | Redraw | CycleMode | ThinkMore | ThinkLess | Help | PageUp | PageDown => GROUPS[2],
         _ => GROUPS[3],
     }

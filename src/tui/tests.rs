@@ -315,6 +315,29 @@ fn esc_and_ctrl_c_mean_what_the_moment_says() {
 }
 
 #[test]
+fn ctrl_b_moves_what_runs_and_else_the_cursor() {
+    let moves = r#"{"op":"background"}"#;
+    for (tool, keys, want, text) in [
+        (Some("Bash"), "ab<ctrl+b>c", moves, "abc"),
+        (Some("Bash"), "ab<ctrl+x><ctrl+b>c", moves, "abc"),
+        (Some("Task"), "ab<ctrl+b>c", "", "acb"),
+        (None, "ab<ctrl+b>c", "", "acb"),
+        (None, "ab<ctrl+x><ctrl+b>c", "", "acb"),
+        // A chord that nobody bound is two keys.
+        (None, "ab<ctrl+x>c", "", "abc"),
+        (None, "ab<ctrl+x><ctrl+x><ctrl+b>c", "", "acb"),
+    ] {
+        let mut run = Run::new(80, 24);
+        if let Some(tool) = tool {
+            let (call, tool, title) = (CallId::nth(1), tool.to_owned(), "make".to_owned());
+            run.busy().event(Event::Item(Item::CallStarted { call, tool, title }));
+        }
+        run.keys(keys);
+        assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), (want, text), "{tool:?}: {keys}");
+    }
+}
+
+#[test]
 fn steers_and_queues_and_takes_back() {
     let mut run = Run::new(80, 24);
     run.busy().keys("now<enter>later<alt+enter>");

@@ -181,6 +181,13 @@ impl Transcript {
         history.calls.start(&mut history.cells, id, tool, title, now);
     }
 
+    /// Whether a command runs that the model waits for.
+    pub fn waits_for_command(&self) -> bool {
+        let History { cells, calls, .. } = &self.history;
+        let command = |index: &usize| matches!(cells.get(*index), Some(Cell::Call(call)) if call.tool == "Bash");
+        calls.running.values().any(command)
+    }
+
     /// More of what a running call puts out.
     pub fn output(&mut self, id: &CallId, text: &str) {
         if let Some(call) = self.history.calls.running(&mut self.history.cells, id) {

@@ -138,7 +138,17 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
 }
 
 fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
-    let action = app.options.keymap.action(key);
+    let keymap = &app.options.keymap;
+    let action = match app.pressed.chord.take() {
+        Some(first) => keymap.action_after(first, key).or_else(|| keymap.action(key)),
+        None => keymap.action(key),
+    };
+    if action.is_none() {
+        app.pressed.chord = keymap.begins(key);
+        if app.pressed.chord.is_some() {
+            return Vec::new();
+        }
+    }
     app.asks.pressed(now);
     match action {
         Some(Action::Redraw) => return vec![Effect::Redraw],
@@ -171,13 +181,12 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
         }
     }
     let mut effects = asks::let_go(app, key, now);
-    effects.extend(asks::key(app, key, action, now).unwrap_or_else(|| key_below(app, key, now)));
+    effects.extend(asks::key(app, key, action, now).unwrap_or_else(|| key_below(app, key, action, now)));
     effects
 }
 
 /// A key that is not a question's.
-pub(super) fn key_below(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
-    let action = app.options.keymap.action(key);
+pub(super) fn key_below(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
     if app.picker.is_some() {
         return lists::key(app, key, action, now);
     }
@@ -190,6 +199,11 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
     if action != Some(Action::Cancel) {
         app.pressed.cancel = None;
     }
+    let action = match action {
+        Some(Action::Background) if app.transcript.waits_for_command() => return vec![Effect::Send(Op::Background)],
+        Some(Action::Background) => Some(Action::Left),
+        action => action,
+    };
     if !open && let Some(effects) = fullscreen::key(app, key, action, now) {
         return effects;
     }

@@ -158,7 +158,7 @@ async fn undo_says_what_it_does_not_cover() {
     let script = starts("echo changed > a.txt")
         + &calls("TaskOutput", json!({"task_id": "b1"}))
         + &starts("ls")
-        + &says("Done.");
+        + "- repeat: 9\n  reply: [text: Done.]\n";
     let ran = harness(&script).file("a.txt", "old\n").prompt("go").prompt("/undo").run().await;
     insta::assert_snapshot!(lines(&ran, &["toolresult", "notice"]), @r"
         toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. /undo does not cover what it changes.
@@ -271,7 +271,10 @@ fn killed_at(bytes: usize, word: &str) {
 }
 
 fn begun(program: &Program, word: &str) -> Child {
-    let script = starts("echo one") + &starts(&format!("sleep {word}")) + &starts("exit 3") + &says("All run.");
+    let script = starts("echo one")
+        + &starts(&format!("sleep {word}"))
+        + &starts("exit 3")
+        + "- repeat: 9\n  reply: [text: All run.]\n";
     let script = program.script("go.yaml", &script);
     let args =
         ["-p", "go", "--dangerously-skip-permissions", "--output-format", "stream-json", "--offline-script", &script];
@@ -292,4 +295,62 @@ fn a_kill_neither_loses_nor_repeats_an_end() {
     });
     let left = Command::new("pgrep").args(["-f", &format!("^sleep {word}")]).output().unwrap();
     assert!(left.stdout.is_empty(), "{}", String::from_utf8_lossy(&left.stdout));
+}
+
+/// A step in which the model waits for a command so many milliseconds.
+fn waits(command: &str, timeout: u64) -> String {
+    calls("Bash", json!({"command": command, "timeout": timeout, "description": "the run"}))
+}
+
+const MOVED: &str = "toolresult Ok: The command did not finish";
+
+#[tokio::test]
+async fn a_command_moves_at_its_timeout_with_what_it_wrote() {
+    let long = format!("seq 400000; cd sub; {}; echo over", until("../go"));
+    let script = waits(&long, 400)
+        + &calls("Bash", json!({"command": "pwd"}))
+        + &waits("sleep 1000", 30)
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let ran = harness(&script).file("sub/x", "").touch_at("turn ended", "go").prompt("go").wait_for(NOTICE).run().await;
+    insta::assert_snapshot!(lines(&ran, &["toolresult", "item", "turn"]), @r#"
+        turn started
+        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over. /undo does not cover what it changes.
+        toolresult Ok: $P⏎
+        toolresult Error: [Timed out after 0.03 s and was killed with everything it started. Set a longer timeout (at most 600000 ms) if it needs more time.]
+        turn ended Done
+        item {"type":"note","text":"Background command b1 (the run) completed (exit code 0) after a while"}
+        turn started
+        turn ended Done
+        "#);
+    let output = std::fs::read_to_string(ran.log().parent().unwrap().join("tasks/b1.output")).unwrap();
+    assert_eq!(output, (1..=400_000).map(|n| format!("{n}\n")).collect::<String>() + "over\n");
+}
+
+#[tokio::test]
+async fn undo_does_not_claim_what_moved() {
+    let script = waits(&format!("echo changed > a.txt; {}; echo again > a.txt", until("go")), 400)
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let harness = harness(&script).file("a.txt", "old\n").touch_at(MOVED, "go");
+    let ran = harness.prompt("go").wait_for(NOTICE).prompt("/undo").run().await;
+    insta::assert_snapshot!(lines(&ran, &["toolresult", "notice", "item"]), @r#"
+        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over. /undo does not cover what it changes.
+        item {"type":"note","text":"Background command b1 (the run) completed (exit code 0) after a while"}
+        notice Nothing to undo.⏎not undone, because a command did it: echo changed > a.txt; until [ -e go ]; do sleep 0.01; done; echo again > a.txt
+        "#);
+    assert_eq!(ran.read("a.txt"), "again\n");
+    let records = std::fs::read_dir(ran.log().parent().unwrap().join("commands")).unwrap().count();
+    assert_eq!(records, 0, "nothing is kept of a record that nobody uses");
+}
+
+#[tokio::test]
+async fn the_user_moves_what_runs_whatever_it_is() {
+    let script = waits(&format!("echo begun; {}; git --version >/dev/null", until("go")), 60_000)
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let harness = harness(&script).at("output begun", Op::Background).touch_at("toolresult", "go");
+    let ran = harness.prompt("go").wait_for(NOTICE).run().await;
+    insta::assert_snapshot!(lines(&ran, &["toolresult", "item", NOTICE]), @r#"
+        toolresult Ok: The user moved the command to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over.
+        item {"type":"note","text":"Background command b1 (the run) completed (exit code 0) after a while"}
+        attachment <system-reminder>⏎Background command b1 (the run) completed (exit code 0) after a while. Its output, also in $S/tasks/b1.output:⏎begun⏎</system-reminder>
+        "#);
 }

@@ -61,6 +61,7 @@ fn ops() {
         Op::Answer { id: AskId(1), answer: Answer::Approve { how: Approval::FreshContext } },
         Op::Answer { id: AskId(1), answer: Answer::Chosen { answers: vec![vec!["a".into(), "b".into()], vec![]] } },
         Op::Interrupt,
+        Op::Background,
         Op::Unqueue { id: QueueId(2) },
         Op::SetMode { mode: Mode::AcceptEdits },
         Op::SetThinking { level: Some(Level::DeepThink) },

@@ -162,7 +162,7 @@ fn keys_are_bound() {
         .flat_map(|(_, keys, _)| keys.split(", ").filter_map(Key::parse).collect::<Vec<_>>())
         .collect();
     let is_bound = |key: &str| Key::parse(key).is_some_and(|key| bound.contains(&key));
-    all_exist("key", r"\b((?:Ctrl\+|Alt\+|Shift\+)+(?:\w+|[^\s\w`]))", 60, is_bound);
+    all_exist("key", r"\b((?:Ctrl\+X )?(?:Ctrl\+|Alt\+|Shift\+)+(?:\w+|[^\s\w`]))", 60, is_bound);
 }
 
 #[test]

@@ -68,6 +68,10 @@ impl Host for AgentHost {
         })
     }
 
+    fn leaving(&self) -> CancellationToken {
+        self.mailbox.leaving()
+    }
+
     fn apart(&self) -> Option<Arc<dyn Host>> {
         Some(Arc::new(self.tasks.as_ref()?.apart.clone()))
     }

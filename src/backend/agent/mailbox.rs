@@ -85,6 +85,8 @@ struct State {
     /// Rules that were granted to another agent of the session.
     granted: Vec<(String, Source)>,
     cancel: Option<CancellationToken>,
+    /// Lets those leave for the background that are waited for now.
+    leave: CancellationToken,
     /// Since when questions have been open without a gap, and how many are.
     asking: Option<(Instant, usize)>,
     /// How long a person was waited for.
@@ -235,6 +237,17 @@ impl Mailbox {
             }
             None => false,
         }
+    }
+
+    /// Lets commands that are waited for continue in the background.
+    pub fn leave(&self) {
+        // Those that begin later are not meant.
+        std::mem::take(&mut self.state().leave).cancel();
+    }
+
+    /// Is cancelled when a command that begins now is to leave.
+    pub(super) fn leaving(&self) -> CancellationToken {
+        self.state().leave.clone()
     }
 
     /// Asks the turn to change the mode at its next step.

@@ -174,6 +174,7 @@ impl Inbox {
             Op::Interrupt => {
                 mailbox.interrupt();
             }
+            Op::Background => mailbox.leave(),
             Op::Answer { id, answer } => mailbox.answer(id, answer),
             Op::Prompt { text, attachments, delivery, thinking, data } => {
                 mailbox.enqueue(Prompt { attachments, thinking, data, ..Prompt::new(text) }, delivery);

@@ -112,11 +112,7 @@ impl Typed for Bash {
         if input.run_in_background == Some(true) {
             return Ok(Call::new(access, title, move |context| background::begin(input, context)).in_background());
         }
-        let work = |context: Context| async move {
-            let way = Way::Waited(Box::new(Spool::new(&context.store, &context.call)));
-            work(&input, &context, way).await.map_or_else(|refused| refused, |done| done.output)
-        };
-        Ok(Call::new(access, title, work))
+        Ok(Call::new(access, title, move |context| background::wait(input, context)))
     }
 }
 
@@ -133,8 +129,8 @@ enum End {
 
 /// Who keeps what a command writes.
 enum Way<'a> {
-    /// The call waits for it.
-    Waited(Box<Spool<'a>>),
+    /// The call waits for it, unless it leaves.
+    Waited(Box<Spool<'a>>, background::Exit),
     /// The call is answered once it has started.
     Background(File, oneshot::Sender<()>),
 }
@@ -153,7 +149,7 @@ async fn work(input: &Input, context: &Context, way: Way<'_>) -> Result<Done, Ou
     let settings = &*context.settings;
     let asked = input.timeout.filter(|timeout| *timeout > 0).map(Duration::from_millis);
     let (timeout, most) = match way {
-        Way::Waited(_) => {
+        Way::Waited(..) => {
             (Duration::from_millis(settings.bash_timeout_ms), Duration::from_millis(settings.bash_max_timeout_ms))
         }
         Way::Background(..) => (BACKGROUND, BACKGROUND_MOST),
@@ -187,14 +183,15 @@ async fn work(input: &Input, context: &Context, way: Way<'_>) -> Result<Done, Ou
             Err(error) => return Err(Output::error(denials::not_started(&error, start_in, &reach.policy))),
         }
     };
-    let (kept, waited) = match way {
-        Way::Waited(spool) => (Kept::Spool(spool), true),
+    let (kept, mut exit, mut waited) = match way {
+        Way::Waited(spool, exit) => (Kept::Spool(spool), Some(exit), true),
         Way::Background(file, started) => {
             // Without the call nobody waits.
             let _ = started.send(());
-            (Kept::File(Growing::new(file)), false)
+            (Kept::File(Growing::new(file)), None, false)
         }
     };
+    let mut cancel = context.cancel.clone();
     let mut sink = Sink::new(kept, &context.live);
     let mut last_place = LastRecord::default();
     let mut buffer = vec![0; 64 * 1024];
@@ -205,15 +202,29 @@ async fn work(input: &Input, context: &Context, way: Way<'_>) -> Result<Done, Ou
         loop {
             tokio::select! {
                 biased;
-                () = context.cancel.cancelled() => break End::Interrupted,
+                () = cancel.cancelled() => break End::Interrupted,
                 () = &mut deadline, if !reach.asks() && !watch.asks() => {
                     // The time in which it waited for a person is not its own.
                     let late = std::mem::take(&mut reach.waited);
-                    if late.is_zero() {
-                        break End::TimedOut(timeout);
+                    if !late.is_zero() {
+                        let next = deadline.deadline() + late;
+                        deadline.as_mut().reset(next);
+                        continue;
                     }
-                    let next = deadline.deadline() + late;
-                    deadline.as_mut().reset(next);
+                    let Some(left) = exit.take().filter(|_| background::may_leave(&input.command)) else {
+                        break End::TimedOut(timeout);
+                    };
+                    let Some((token, host)) = left.leave(context, &mut sink, Some(timeout)) else { break End::TimedOut(timeout) };
+                    (cancel, reach.host, waited) = (token, host, false);
+                    watch.let_go();
+                    deadline.as_mut().reset(Instant::now() + BACKGROUND);
+                }
+                () = async { if let Some(exit) = &exit { exit.wanted().await } }, if exit.is_some() => {
+                    if let Some((token, host)) = exit.take().and_then(|exit| exit.leave(context, &mut sink, None)) {
+                        (cancel, reach.host, waited) = (token, host, false);
+                        watch.let_go();
+                        deadline.as_mut().reset(Instant::now() + BACKGROUND);
+                    }
                 }
                 () = reach.next() => {}
                 verdict = watch.answer(), if watch.asks() => match verdict {
@@ -273,8 +284,8 @@ async fn work(input: &Input, context: &Context, way: Way<'_>) -> Result<Done, Ou
             notes.push(format!("Its exit status is unknown: {error}"));
             (Outcome::Error, None)
         }
-        End::TimedOut(after) if !waited => {
-            notes.push(format!("Stopped at its time limit of {}", duration(*after)));
+        End::TimedOut(_) if !waited => {
+            notes.push(format!("Stopped at its time limit, after {}", duration(started.elapsed())));
             (Outcome::Error, None)
         }
         End::Unkept(why) => {

@@ -1,6 +1,6 @@
 //! Keeps results within what the context can bear: what is cut is first saved whole.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -207,6 +207,25 @@ impl<'a> Spool<'a> {
             let _ = std::fs::remove_file(&saved.path);
             self.saved = None;
             self.failed = Some(error);
+        }
+    }
+
+    /// Writes everything so far to a file, and says how many bytes that are.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn pour(&mut self, file: &mut File) -> io::Result<u64> {
+        match self.saved.take() {
+            Some(Saved { path, .. }) => {
+                let bytes = io::copy(&mut File::open(&path)?, file)?;
+                fs::remove_file(&path)?;
+                Ok(bytes)
+            }
+            None => {
+                file.write_all(self.first.as_bytes())?;
+                file.write_all(self.last.as_bytes())?;
+                Ok((self.first.len() + self.last.len()) as u64)
+            }
         }
     }
 

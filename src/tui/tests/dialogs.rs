@@ -195,7 +195,7 @@ fn the_pager_shows_keys_and_says_that_a_question_waits() {
     assert_snapshot!(draw(&run), @r"
     Compose
     Enter          send; while the agent
-    11/122 · ↑↓ PgUp PgDn g G scroll · / se…
+    11/125 · ↑↓ PgUp PgDn g G scroll · / se…
     ");
     run.event(ask(1, "ls", &[]));
     assert_snapshot!(draw(&run), @r"

@@ -111,7 +111,7 @@ impl Growing {
         if self.fault.is_some() {
             return;
         }
-        let room = usize::try_from(self.most - self.bytes).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.most.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
         let fits = &text[..text.floor_char_boundary(room)];
         match self.file.write_all(fits.as_bytes()) {
             Ok(()) => self.bytes += fits.len() as u64,
@@ -158,6 +158,19 @@ impl<'a> Sink<'a> {
         {
             drained += count;
         }
+    }
+
+    /// Keeps everything in a file from now on, what came already included.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub(super) fn continue_in(&mut self, mut file: File) -> io::Result<()> {
+        self.send();
+        if let Kept::Spool(spool) = &mut self.kept {
+            let bytes = spool.pour(&mut file)?;
+            self.kept = Kept::File(Growing { bytes, ..Growing::new(file) });
+        }
+        Ok(())
     }
 
     /// Why no more can be kept, where that ends the command.

@@ -1,6 +1,7 @@
 //! What a command may reach: its policy, and the way to the network that it gets with it.
 
 use std::io;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -9,7 +10,7 @@ use tokio::time::{Duration, Instant};
 use crate::sandbox::proxy::env::Loopback;
 use crate::sandbox::proxy::{Contact, Knock, Pass, Verdict};
 use crate::sandbox::{Network, Policy};
-use crate::tools::{Context, VerdictFuture};
+use crate::tools::{Context, Host, VerdictFuture};
 
 /// What one command runs with.
 pub(super) struct Reach<'a> {
@@ -17,6 +18,8 @@ pub(super) struct Reach<'a> {
     pub(super) variables: Vec<(String, String)>,
     command: &'a str,
     context: &'a Context,
+    /// Who decides about connections.
+    pub(super) host: Arc<dyn Host>,
     pass: Option<Pass>,
     /// Connections that wait for an answer, and since when there are any.
     open: FuturesUnordered<Answering<'a>>,
@@ -41,7 +44,8 @@ impl<'a> Reach<'a> {
             pass = Some(own);
         }
         let (open, waited) = (FuturesUnordered::new(), Duration::ZERO);
-        Ok(Reach { policy, variables, command, context, pass, open, since: None, waited, denied: Vec::new() })
+        let host = context.host.clone();
+        Ok(Reach { policy, variables, command, context, host, pass, open, since: None, waited, denied: Vec::new() })
     }
 
     /// Whether somebody is waited for.
@@ -66,7 +70,7 @@ impl<'a> Reach<'a> {
             }
             Some(Knock { contact, answer }) = knock => {
                 let verdict: VerdictFuture =
-                    self.context.host.connects(&self.context.call, self.command, contact.clone());
+                    self.host.connects(&self.context.call, self.command, contact.clone());
                 self.since.get_or_insert_with(Instant::now);
                 self.open.push(Box::pin(async move {
                     let verdict = verdict.await;

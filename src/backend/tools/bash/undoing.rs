@@ -47,6 +47,8 @@ enum Way {
     Off,
     Recorded(String),
     Compared(Option<Arc<Compared>>, Unrecordable),
+    /// Its call was answered: nothing is made of the record.
+    Dropped(String),
 }
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -136,11 +138,25 @@ impl<'a> Watch<'a> {
         verdict
     }
 
+    /// The command continues in the background.
+    pub(super) fn let_go(&mut self) {
+        self.way = match std::mem::replace(&mut self.way, Way::Off) {
+            Way::Recorded(record) => Way::Dropped(record),
+            Way::Off | Way::Compared(..) | Way::Dropped(_) => Way::Off,
+        };
+    }
+
     /// Once everything has ended: what changed, and what the result says of it.
     pub(super) async fn finish(self, output: &str) -> (Option<Changed>, Vec<String>) {
         let mut notes = Vec::new();
         let (record, finished) = match &self.way {
             Way::Off => (None, None),
+            Way::Dropped(record) => {
+                let folder = recorded::folder(&self.context.store, record);
+                // It was never begun where nothing was changed.
+                let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+                (None, None)
+            }
             Way::Recorded(record) => {
                 let (store, name) = (self.context.store.clone(), record.clone());
                 let finished = tokio::task::spawn_blocking(move || recorded::finish_or_tell(&store, &name)).await;
