@@ -247,6 +247,11 @@ fn going_back_puts_the_prompt_into_the_composer() {
     run.keys("<ctrl+c>/rewind<enter>").keys("<down>");
     run.keys("<enter><enter>");
     assert_eq!(run.sent().lines().last(), Some(r#"{"op":"rewind","to":1,"what":"both"}"#));
+    // A line of the user's own is one again.
+    run.event(Event::Item(Item::Rewound { to: 1, prompt: "!echo hi".into() }));
+    assert_eq!(run.app.composer.editor.text(), "echo hi");
+    run.keys("<enter>");
+    assert_eq!(run.sent().lines().last(), Some(r#"{"op":"shell","command":"echo hi"}"#));
 }
 
 #[test]
