@@ -133,6 +133,7 @@ pub async fn run(
         exit: Exit::Done,
         all: Exit::Done,
         steering: Steering::default(),
+        background: 0,
         again: VecDeque::new(),
         pictures: Vec::new(),
     };
@@ -186,6 +187,8 @@ struct Run<'a> {
     /// How a run of lines ends: well, unless the program failed.
     all: Exit,
     steering: Steering,
+    /// Commands that run in the background.
+    background: usize,
     /// Prompts that a turn dropped when it failed.
     again: VecDeque<Op>,
     /// What came with prompts, as files for as long as the run lasts.
@@ -349,6 +352,7 @@ impl Run<'_> {
                         }
                     }
                 }
+                Some(Event::Background { running }) => self.background = running.len(),
                 Some(Event::Task(task)) if self.output == Output::StreamJson => {
                     if let Some(line) = lines::below(&task, self.session_id()) {
                         self.line(&line)?;

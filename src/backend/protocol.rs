@@ -31,7 +31,7 @@ use crate::hooks::Report;
 use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::sandbox;
-use crate::session::entry::{Restore, Seq};
+use crate::session::entry::{Begun, Restore, Seq};
 
 pub use crate::commands::ListKind;
 use crate::provider::key::Secret;
@@ -249,6 +249,10 @@ pub enum Event {
     },
     /// A sub-agent made progress.
     Task(Task),
+    /// All commands in the background that run now, oldest first.
+    Background {
+        running: Vec<Begun>,
+    },
     /// What `Op::List` asked for.
     Listed(Listed),
     /// An op was served to its end, or refused: a prompt, a command, a `!` line, a rewind. A prompt that

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::pin::Pin;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -10,7 +11,10 @@ use super::{Exit, Output, Run, lines, stop};
 use crate::commands::Parsed;
 use crate::engine::Handle;
 use crate::message::Usage;
-use crate::protocol::{Delivery, Op};
+use crate::protocol::{Delivery, Event, Op};
+
+/// How long commands in the background may still run once there is nothing more to do.
+const GRACE: Duration = Duration::from_secs(5);
 
 impl Run<'_> {
     /// Does all that comes in, to its end.
@@ -46,7 +50,7 @@ impl Run<'_> {
                 line = lines.next() => line,
             };
             goes_on = match line {
-                None => return Ok(()),
+                None => return self.let_end(handle, stopped.as_mut()).await,
                 Some(Line::Prompt(typed)) => self.one(handle, typed, &mut lines, stopped.as_mut()).await?,
                 Some(Line::Wrong(problem)) => {
                     self.all = Exit::Usage;
@@ -55,6 +59,32 @@ impl Run<'_> {
                 }
                 Some(line) => self.beside(handle, line, &mut lines).await?,
             };
+        }
+        Ok(())
+    }
+
+    /// Gives commands in the background a moment to end by themselves, before the session ends them.
+    async fn let_end(
+        &mut self,
+        handle: &mut Handle,
+        mut stopped: Pin<&mut impl Future<Output = Exit>>,
+    ) -> io::Result<()> {
+        let over = tokio::time::sleep(GRACE);
+        tokio::pin!(over);
+        while self.background > 0 {
+            tokio::select! {
+                biased;
+                stopped = stopped.as_mut() => {
+                    (self.exit, self.all) = (stopped, stopped);
+                    return Ok(());
+                }
+                () = &mut over => return Ok(()),
+                event = handle.events.recv() => match event {
+                    Some(Event::Background { running }) => self.background = running.len(),
+                    None | Some(Event::Closed) => return Ok(()),
+                    Some(_) => {}
+                },
+            }
         }
         Ok(())
     }

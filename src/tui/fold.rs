@@ -61,6 +61,7 @@ impl App {
                 self.transcript.retrying(Retry { attempt, of, reason, due, over: false }, now);
             }
             // A list that is done has nothing more to say.
+            Event::Background { running } => self.status.background = running.len(),
             Event::Todos { items } => {
                 let open = items.iter().any(|item| item.status != TodoStatus::Completed);
                 self.todos = if open { items } else { Vec::new() };

@@ -27,6 +27,8 @@ pub struct Status {
     pub(super) model: Option<ModelInfo>,
     pub(super) usage: Option<UsageInfo>,
     pub branch: Option<String>,
+    /// Commands that run in the background.
+    pub background: usize,
     /// The user's own line; none is set.
     pub(super) own: Option<own::Own>,
     id: String,
@@ -52,6 +54,7 @@ impl Status {
         self.extra = Some(session.mode).filter(|mode| matches!(mode, Mode::Bypass | Mode::DontAsk));
         self.model = Some(session.model.clone());
         self.usage = None;
+        self.background = 0;
         self.read_only = session.read_only;
         self.sandbox = Some(session.sandbox.level);
         (self.id, self.log) = (session.id.clone(), session.log.clone());
@@ -119,6 +122,9 @@ impl Status {
         parts.push((9, vec![Span::styled(mode, style)]));
         if let Some(part) = self.thinking.part(theme) {
             parts.push((8, vec![part]));
+        }
+        if self.background > 0 {
+            parts.push((8, vec![Span::styled(format!("{} in background", self.background), theme.accent)]));
         }
         if self.read_only {
             parts.push((8, vec![Span::styled("read only", theme.warning)]));
@@ -269,6 +275,13 @@ mod tests {
             let mut full = status.clone();
             full.usage = full.usage.map(|usage| UsageInfo { left, fullness, ..usage });
             assert_eq!(full.line("? keys", false, width, &Theme::dark()).to_string(), want);
+        }
+        let busy = Status { background: 2, ..status.clone() };
+        for (width, want) in [
+            (80, "plan · 2 in background · claude-sonnet-4-5 · context ████░ 70% free · $0.12"),
+            (40, "plan · 2 in background"),
+        ] {
+            assert_eq!(busy.line("? keys", false, width, &Theme::dark()).to_string(), want);
         }
         for (level, width, want) in [
             (Level::Kernel, 80, "plan · sbx:kernel · claude-sonnet-4-5 · context ████░ 70% free · $0.12 · main"),

@@ -30,6 +30,7 @@ use crate::commands::{Command, Interface, Registry};
 use crate::message::{CallId, Message, Todo, TodoStatus};
 use crate::permission::Mode;
 use crate::protocol::*;
+use crate::session::entry::Begun;
 
 /// An app with a clock, and the effects so far.
 struct Run {
@@ -334,6 +335,16 @@ fn ctrl_b_moves_what_runs_and_else_the_cursor() {
         }
         run.keys(keys);
         assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), (want, text), "{tool:?}: {keys}");
+    }
+}
+
+#[test]
+fn what_runs_in_the_background_is_counted() {
+    let begun = Begun { task: "b1".into(), call: CallId::nth(1), command: "make".into(), description: None };
+    let mut run = Run::new(40, 12);
+    for (running, want) in [(vec![begun.clone(), begun], true), (Vec::new(), false)] {
+        run.event(Event::Background { running });
+        assert_eq!(run.screen().contains("ask first · 2 in background"), want, "{}", run.screen());
     }
 }
 

@@ -354,3 +354,13 @@ async fn the_user_moves_what_runs_whatever_it_is() {
         attachment <system-reminder>⏎Background command b1 (the run) completed (exit code 0) after a while. Its output, also in $S/tasks/b1.output:⏎begun⏎</system-reminder>
         "#);
 }
+
+#[test]
+fn a_script_lets_commands_end_for_a_moment() {
+    let program = Program::new().env("COCODE_SANDBOXED", "1");
+    let script = starts("sleep 0.4; touch done") + "- repeat: 9\n  reply: [text: Done.]\n";
+    let script = program.script("go.yaml", &script);
+    let done = program.run(&["-p", "go", "--dangerously-skip-permissions", "--offline-script", &script]);
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "Done.\n"), "{}", done.err);
+    assert!(program.project().join("done").exists());
+}

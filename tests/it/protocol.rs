@@ -10,7 +10,7 @@ use cocode::permission::{Behavior, Mode};
 use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::provider::key::Secret;
-use cocode::session::entry::Restore;
+use cocode::session::entry::{Begun, Restore};
 use cocode::thinking::{Keywords, Level, Override, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -316,6 +316,14 @@ fn events() {
                 stderr: "no".into(),
                 note: None,
             },
+        },
+        Event::Background {
+            running: vec![Begun {
+                task: "b1".into(),
+                call: CallId::nth(1),
+                command: "make".into(),
+                description: Some("build".into()),
+            }],
         },
         Event::Done { op: Op::builtin(Builtin::Compact, "undo") },
         Event::Closed,

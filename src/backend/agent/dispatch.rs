@@ -270,7 +270,7 @@ impl Agent {
                     words::take(self, word, mailbox).await?;
                     contacts.recheck(self);
                 }
-                Some(handed) = handed.recv() => tasks::take(self, handed),
+                Some(handed) = handed.recv() => tasks::take(self, handed, mailbox).await,
                 over = self.tasks.next() => tasks::note(self, over, mailbox).await?,
                 next = contacts.next() => match next {
                     Next::Heard(connection) => contacts.take(connection, self, mailbox, cancel),

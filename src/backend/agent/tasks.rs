@@ -77,7 +77,7 @@ impl Tasks {
 
     fn over(&mut self, mut ended: Ended) -> Option<Over> {
         let at = self.running.iter().position(|running| running.begun.task == ended.task)?;
-        let Running { by, ended: tell, .. } = self.running.swap_remove(at);
+        let Running { by, ended: tell, .. } = self.running.remove(at);
         if ended.status == Status::Stopped {
             ended.why = by.map(str::to_owned);
         }
@@ -90,6 +90,11 @@ impl Tasks {
             running.by.get_or_insert(by);
             running.cancel.cancel();
         }
+    }
+
+    /// As front ends show them.
+    fn shown(&self) -> Event {
+        Event::Background { running: self.running.iter().map(|running| running.begun.clone()).collect() }
     }
 
     fn is_empty(&self) -> bool {
@@ -179,10 +184,11 @@ impl Host for Apart {
 }
 
 /// Takes a command over: first the log knows of it.
-pub(super) fn take(agent: &mut Agent, Handed { background, taken }: Handed) {
+pub(super) async fn take(agent: &mut Agent, Handed { background, taken }: Handed, mailbox: &Mailbox) {
     let entry = EntryKind::TaskBegun(background.begun.clone());
     // Dropped, it ends.
     let done = agent.conversation.append(entry).map(|_| agent.tasks.begin(background));
+    mailbox.emit(agent.tasks.shown()).await;
     // The call may have been cancelled meanwhile: it is told of all the same.
     let _ = taken.send(done.map_err(|error| error.to_string()));
 }
@@ -195,6 +201,7 @@ pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Re
     let Over { ended, tell } = over;
     agent.conversation.append(EntryKind::TaskEnded(ended.clone()))?;
     mailbox.emit(Event::Item(Item::Note { text: ended.line() })).await;
+    mailbox.emit(agent.tasks.shown()).await;
     tell.send_replace(Some(ended));
     Ok(())
 }

@@ -432,6 +432,7 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         | Event::Closed
         | Event::Model(_)
         | Event::Interface(_)
+        | Event::Background { .. }
         | Event::Commands { .. }
         | Event::Listed(_)
         | Event::Done { .. } => return None,
