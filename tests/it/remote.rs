@@ -40,7 +40,7 @@ async fn run(wire: WireName, api: &FakeApi) -> Ran {
 #[tokio::test]
 async fn the_servers_items_take_the_place_of_the_conversation() {
     let api = FakeApi::start([
-        Reply::turn().thinking("Hm.").text("One.").input(15_000),
+        Reply::turn().thinking("Hm.").text("One.").input(17_000),
         compacted(),
         Reply::turn().text("Two."),
     ]);
