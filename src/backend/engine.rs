@@ -308,7 +308,7 @@ impl Engine {
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
-        self.run_turn(Some(prompt), inbox).await;
+        Box::pin(self.run_turn(Some(prompt), inbox)).await;
     }
 
     /// Runs a turn, of a prompt or of what the model is owed.
@@ -322,8 +322,8 @@ impl Engine {
         let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
         let turn = async {
             match prompt {
-                Some(prompt) => self.agent.turn(prompt, &mailbox, &cancel).await,
-                None => self.agent.wake(&mailbox, &cancel).await,
+                Some(prompt) => Box::pin(self.agent.turn(prompt, &mailbox, &cancel)).await,
+                None => Box::pin(self.agent.wake(&mailbox, &cancel)).await,
             }
         };
         let end = inbox.attend_with(Some(&look), turn).await;

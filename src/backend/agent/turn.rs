@@ -112,7 +112,7 @@ impl Turn<'_> {
         let Some(prompt) = prompt else {
             self.agent.open_turn()?;
             self.agent.thinking.begin();
-            return self.rounds().await;
+            return Box::pin(self.rounds()).await;
         };
         let context = match self.submit_hooks(&prompt).await? {
             Submitted::Accepted(context) => context,
@@ -144,7 +144,7 @@ impl Turn<'_> {
         if let Some(skill) = skill {
             Expansion { agent: self.agent, mailbox: self.mailbox, cancel: self.cancel }.push(&skill, &args).await?;
         }
-        self.rounds().await
+        Box::pin(self.rounds()).await
     }
 
     /// Samples and dispatches until there is nothing more to do.

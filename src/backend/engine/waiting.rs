@@ -45,7 +45,7 @@ pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     let owed = engine.agent.conversation.facts().tasks.owed().next().is_some();
     let wakes = owed && engine.setup.presence == Presence::Attended && !engine.agent.conversation.session.read_only();
     if wakes && forecast::confirmed(engine, inbox).await {
-        engine.run_turn(None, inbox).await;
+        Box::pin(engine.run_turn(None, inbox)).await;
         return true;
     }
     false
