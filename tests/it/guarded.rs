@@ -125,6 +125,38 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
     }
 }
 
+/// A rule-allowed command does not take hold of a process that it did not start: through one it would do what the guard never
+/// sees. Root may trace everybody, so this is the kernel's word.
+#[tokio::test]
+async fn a_rule_does_not_reach_into_other_processes() {
+    if !confines().await || !is_there("python3") {
+        return;
+    }
+    let mut outside = Command::new("sleep").arg("1000").spawn().unwrap();
+    const SEIZE: u32 = 0x4206;
+    let harness = Harness::new().unattended().set("permissions.allow = ['Bash(python3:*)']");
+    let program = format!(
+        "import ctypes, os, subprocess\n\
+         own = subprocess.Popen(['sleep', '1000'])\n\
+         libc = ctypes.CDLL(None)\n\
+         trace = lambda pid: libc.ptrace({SEIZE}, pid, 0, 0)\n\
+         def memory(pid):\n    try: return os.open(f'/proc/{{pid}}/mem', os.O_RDWR) > 0\n    except OSError: return False\n\
+         keeper, name = os.getppid(), ''\n\
+         while name != 'sbx-keeper' and keeper > 1:\n\
+         \x20   name, *rest = open(f'/proc/{{keeper}}/stat').read().split('(')[1].split(')')\n\
+         \x20   keeper = keeper if name == 'sbx-keeper' else int(rest[0].split()[1])\n\
+         print('outside', trace({pid}), memory({pid}), name, trace(keeper), memory(keeper), 'own', trace(own.pid))\n\
+         own.kill()\n",
+        pid = outside.id(),
+    );
+    std::fs::write(harness.project().join("reach.py"), program).unwrap();
+    let ran = harness.script(&lines(&["python3 reach.py"])).prompt("go").run().await;
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    let told = text(Path::new("/"), ran.log().to_str().unwrap());
+    assert!(told.contains("outside -1 False sbx-keeper -1 False own 0"), "{told}");
+}
+
 /// A program that nobody was asked about sees of the home folder what programs need.
 #[tokio::test]
 async fn what_runs_unasked_reads_no_secrets_at_home() {

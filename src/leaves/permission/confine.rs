@@ -88,8 +88,10 @@ fn readable(
 /// has to read, and what deny rules forbid.
 fn hidden(query: &Query, git: bool, files: &dyn Files) -> Vec<PathBuf> {
     let roots: Vec<PathBuf> = query.places.workspace().map(|root| files.resolve(root)).collect();
+    // A folder, too, if something in it is tracked: git would take what it cannot read for changed.
     let tracked = |path: &Path| {
-        git && roots.iter().any(|root| files.tracked(root).is_none_or(|all| all.iter().any(|known| known == path)))
+        let below = |all: Vec<PathBuf>| all.iter().any(|known| known.starts_with(path));
+        git && roots.iter().any(|root| files.tracked(root).is_none_or(below))
     };
     let mut all = forbidden(query, Matches::Reading, files);
     walk(roots.clone(), MAX_SPARED, files, |path, link| {

@@ -34,7 +34,7 @@ impl Confinement {
     /// The kernel cannot do what the policy says.
     pub(super) fn of(policy: &Policy, scratch: Option<&Path>) -> io::Result<Option<Confinement>> {
         if policy.is_free() {
-            return Ok(None);
+            return if policy.guard.is_empty() { Ok(None) } else { Confinement::apart() };
         }
         let abi = landlock::abi()?;
         let mut rules = landlock::Rules::new(abi, policy.network)?;
@@ -80,6 +80,14 @@ impl Confinement {
         let capabilities = if policy.writes.is_empty() { READING } else { READING | WORKING };
         let prepared = Confined { ruleset: Some(ruleset.as_raw_fd()), filter, capabilities };
         Ok(Some(Confinement { _ruleset: ruleset, prepared, scratch: scratch.map(Path::to_owned) }))
+    }
+
+    /// What a guarded command is kept to that may do what the user may: it does not reach around the guard through processes
+    /// that the guard does not see, or through those that guard it.
+    fn apart() -> io::Result<Option<Confinement>> {
+        let Some(ruleset) = landlock::Rules::apart()? else { return Ok(None) };
+        let prepared = Confined { ruleset: Some(ruleset.as_raw_fd()), filter: Vec::new(), capabilities: u64::MAX };
+        Ok(Some(Confinement { _ruleset: ruleset, prepared, scratch: None }))
     }
 
     pub(super) fn prepared(&self) -> &Confined {

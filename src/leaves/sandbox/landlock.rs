@@ -109,21 +109,25 @@ impl Rules {
         };
         let attributes =
             Attributes { files: known, ports, scopes: since(KNOWS_SCOPES, SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS) };
+        let rules = Rules::made(&attributes, known)?;
+        if let Network::Proxy { port } = network {
+            rules.add(NET_PORT, &NetPort { allowed: CONNECT_TCP, port: port.into() })?;
+        }
+        Ok(rules)
+    }
+
+    fn made(attributes: &Attributes, known: u64) -> io::Result<Rules> {
         // Older kernels refuse what they do not know, unless it is zero.
         // SAFETY: the attributes live through the call, and the descriptor is nobody's yet.
         let ruleset = unsafe {
             let size = size_of::<Attributes>();
-            let number = libc::syscall(libc::SYS_landlock_create_ruleset, &raw const attributes, size, 0);
+            let number = libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attributes), size, 0);
             if number < 0 {
                 return Err(io::Error::last_os_error());
             }
             OwnedFd::from_raw_fd(number as i32)
         };
-        let rules = Rules { ruleset, known };
-        if let Network::Proxy { port } = network {
-            rules.add(NET_PORT, &NetPort { allowed: CONNECT_TCP, port: port.into() })?;
-        }
-        Ok(rules)
+        Ok(Rules { ruleset, known })
     }
 
     /// Lets files and folders be read and run, with everything below the path.
@@ -172,6 +176,19 @@ impl Rules {
             }
         }
         Ok(())
+    }
+
+    /// Rules that leave all files open: only what Landlock says of other processes is left, which may not be traced, and whose
+    /// memory and open files stay theirs. None where the kernel cannot say that.
+    pub(super) fn apart() -> io::Result<Option<OwnedFd>> {
+        // Without the second right the kernel lets nothing move from folder to folder.
+        const KNOWS_REFER: u32 = 2;
+        if abi().map_or(true, |abi| abi < KNOWS_REFER) {
+            return Ok(None);
+        }
+        let mut rules = Rules::made(&Attributes { files: EXECUTE | REFER, ports: 0, scopes: 0 }, EXECUTE | REFER)?;
+        rules.allow(Path::new("/"), EXECUTE | REFER)?;
+        Ok(Some(rules.finish()))
     }
 
     pub(super) fn finish(self) -> OwnedFd {

@@ -131,6 +131,10 @@ pub const PROFILE_PATHS: [&[&str]; 11] = [
 
 /// What runs or is obeyed in a home alone: elsewhere these names say nothing.
 pub(super) const HOME: &[&[&str]] = &[
+    // Claude Code's servers, and what agents are told in every project.
+    &[".claude.json"],
+    &["CLAUDE.md"],
+    &["AGENTS.md"],
     &[".xinitrc"],
     &[".xsession"],
     &[".xsessionrc"],

@@ -35,7 +35,15 @@ pub(super) enum Deed {
     Bind,
     /// Moves what paths mean.
     Mount,
+    /// Has the kernel itself write to a file later.
+    Kernel,
+    /// A command to an open file, in the second argument: one of `ALTERING`.
+    Command,
 }
+
+/// Commands that change what a file is: its flags, its project, its version, and that it cannot be changed anymore. Of 64-bit
+/// and 32-bit programs.
+pub(super) const ALTERING: [u32; 6] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602, 0x4004_7602, 0x4080_6685];
 
 /// Where a path is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +131,11 @@ const ALL: &[Call] = &[
     call(432, 432, Deed::Mount),                           // fsmount
     call(467, 467, Deed::Mount),                           // open_tree_attr
     call(469, 469, Deed::Alter(at(0, FollowedUnless(4)))), // file_setattr
+    call(libc::SYS_ioctl, 54, Deed::Command),
+    call(libc::SYS_acct, 51, Deed::Kernel),
+    call(libc::SYS_swapon, 87, Deed::Kernel),
+    call(libc::SYS_quotactl, 131, Deed::Kernel),
+    call(443, 443, Deed::Kernel), // quotactl_fd
 ];
 
 /// What only this machine has, from before there were calls that start from an open folder.

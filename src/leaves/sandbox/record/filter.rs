@@ -197,6 +197,13 @@ fn held(number: c_long, deed: Deed) -> Vec<sock_filter> {
             hold(),
             allow(),
         ],
+        Deed::Command => {
+            let commands = u8::try_from(calls::ALTERING.len()).unwrap_or(u8::MAX);
+            let mut part = vec![jump(libc::BPF_JEQ, number, 0, 2 * commands + 2), load(ARGUMENTS + 8)];
+            part.extend(calls::ALTERING.iter().flat_map(|command| [jump(libc::BPF_JEQ, *command, 0, 1), hold()]));
+            part.push(allow());
+            part
+        }
         _ => vec![jump(libc::BPF_JEQ, number, 0, 1), hold()],
     }
 }

@@ -218,6 +218,19 @@ impl Supervisor<'_> {
                 let spot = waiting.program.open_spot(arguments[at] as i32)?.ok_or(Halt::Idle)?;
                 self.change(&spot, Loss::Attributes)
             }
+            Deed::Command => {
+                let spot = waiting.program.open_spot(arguments[0] as i32)?.ok_or(Halt::Idle)?;
+                self.change(&spot, Loss::Attributes)?;
+                self.miss(format!("flags of {} (as by chattr)", spot.path.display()));
+                Ok(())
+            }
+            Deed::Kernel if !self.guarding.is_empty() => {
+                Err(Halt::Refused(Denied::Call("having the kernel write to a file".to_owned())))
+            }
+            Deed::Kernel => {
+                self.miss("it had the kernel write to a file by itself".to_owned());
+                Ok(())
+            }
             Deed::Bind => self.bind(waiting),
             // What is mounted elsewhere goes by another path there.
             Deed::Mount if !self.guarding.is_empty() => {

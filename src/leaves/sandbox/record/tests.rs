@@ -309,6 +309,13 @@ fn what_is_guarded_stays() {
             os.open(\".\", os.O_RDONLY), b\"/.git/config\", how, 24); os.write(f, b\"evil\")'",
             "",
         ),
+        // What the kernel writes by itself, and flags that outlive a mode.
+        ("python3 -c 'import ctypes; print(ctypes.CDLL(None).acct(b\".npmrc\"))'", ""),
+        ("chattr +i .npmrc", ".npmrc"),
+        (
+            "python3 -c 'import fcntl, os, struct; fcntl.ioctl(os.open(\".npmrc\", os.O_RDONLY), 0x401c5820, bytes(28))'",
+            ".npmrc",
+        ),
         // All else works.
         (
             "echo x > .git/HEAD; echo x > .git/index; mkdir .git/refs; echo x > src/a; mv src src2; rm -r src2; touch .git",
