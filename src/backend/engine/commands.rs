@@ -35,22 +35,34 @@ impl Engine {
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
-        let builtin = match skills::called(&self.catalog, name, args) {
-            Ok(Called::Builtin(builtin)) => builtin,
-            Ok(Called::Skill(prompt)) => return self.turn(prompt, inbox).await,
-            Err(unknown) => return self.fail(unknown).await,
-        };
+        // Apart, so that a turn has the stack to itself.
+        match skills::called(&self.catalog, name, args) {
+            Ok(Called::Builtin(builtin)) => {
+                if let Some(prompt) = Box::pin(self.builtin(builtin, name, args, inbox)).await {
+                    Box::pin(self.turn(prompt, inbox)).await;
+                }
+            }
+            Ok(Called::Skill(prompt)) => Box::pin(self.turn(prompt, inbox)).await,
+            Err(unknown) => self.fail(unknown).await,
+        }
+    }
+
+    /// The prompt that it makes is for the caller to send.
+    async fn builtin(&mut self, builtin: Builtin, name: &str, args: &str, inbox: &mut Inbox) -> Option<Prompt> {
         // What a report tells of the session's notes is in the log first.
         if builtin == Builtin::Cost
             && let Err(error) = self.agent.compaction.notes.collect(&mut self.agent.conversation.session)
         {
-            return self.fail(error).await;
+            self.fail(error).await;
+            return None;
         }
         let looked = self.look().report(builtin, args).await;
-        match looked {
-            Some(Ok(report)) => return self.show(report).await,
-            Some(Err(error)) => return self.fail(error).await,
-            None => {}
+        if let Some(looked) = looked {
+            match looked {
+                Ok(report) => self.show(report).await,
+                Err(error) => self.fail(error).await,
+            }
+            return None;
         }
         match builtin {
             Builtin::Clear => self.clear(inbox).await,
@@ -66,7 +78,7 @@ impl Engine {
             Builtin::Compact => self.compact(args, inbox).await,
             Builtin::Config => self.configure(args).await,
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
-            Builtin::Plan => self.plan(args, inbox).await,
+            Builtin::Plan => return self.plan(args).await,
             Builtin::Skills => self.skills(args).await,
             Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
@@ -85,6 +97,7 @@ impl Engine {
             | Builtin::Sandbox
             | Builtin::Agents => {}
         }
+        None
     }
 
     async fn clear(&mut self, inbox: &mut Inbox) {
@@ -334,29 +347,32 @@ impl Engine {
 
     /// `/plan` enters plan mode, or shows where the plan is; `/plan exit` goes back to the mode before; anything else is
     /// the task to plan.
-    async fn plan(&mut self, args: &str, inbox: &mut Inbox) {
+    async fn plan(&mut self, args: &str) -> Option<Prompt> {
         let planning = self.agent.conversation.mode() == Mode::Plan;
         let task = Builtin::Plan.makes_turn(args);
         if !task && !args.is_empty() {
             if !planning {
-                return self.tell("Plan mode is not on.").await;
+                self.tell("Plan mode is not on.").await;
+                return None;
             }
             let before = self.agent.conversation.mode_before_plan(self.agent.settings.bypass);
-            return self.change_mode(before).await;
+            self.change_mode(before).await;
+            return None;
         }
         if !planning {
             self.change_mode(Mode::Plan).await;
             if self.agent.conversation.mode() != Mode::Plan {
-                return;
+                return None;
             }
         }
         if task {
-            return self.turn(Prompt::new(args), inbox).await;
+            return Some(Prompt::new(args));
         }
-        let Some(file) = self.agent.conversation.plan_file() else { return };
+        let file = self.agent.conversation.plan_file()?;
         let text = std::fs::read_to_string(&file).ok().filter(|text| !text.trim().is_empty());
         let lines = text.map(|text| text.lines().count() as u64);
         self.show(Report::Plan(PlanMode { entered: !planning, file, lines })).await;
+        None
     }
 
     async fn change_mode(&mut self, mode: Mode) {
