@@ -356,7 +356,9 @@ impl Agent {
 
     /// What hooks are told of the session, and what they run with.
     fn hooks_at(&self) -> (hooks::Place, hooks::Settings) {
-        (self.conversation.place(&self.policy.places.project), self.hooking.settings(&self.settings.tools))
+        let mut place = self.conversation.place(&self.policy.places.project);
+        place.agent.clone_from(&self.hooking.worker);
+        (place, self.hooking.settings(&self.settings.tools))
     }
 
     /// Runs the hooks of an occasion and tells front ends what they did. None when the user interrupted them.

@@ -1,4 +1,4 @@
-//! Hooks: commands of the user that run when something happens, and may have a say in it.
+//! Hooks: commands and servers of the user that hear when something happens, and may have a say in it.
 //!
 //! The caller that makes something happen calls `Hooks::run` with an `Occasion` and does what the `Outcome` says. Hooks decide
 //! nothing by themselves: an `allow` is a word that permissions may or may not take.
@@ -6,6 +6,7 @@
 mod command;
 mod config;
 mod event;
+mod http;
 mod matcher;
 mod outcome;
 mod report;
@@ -23,18 +24,24 @@ use crate::stdx::hash::sha256_hex;
 use crate::stdx::sealed::Sealed;
 
 pub use command::Settings;
-pub use config::{Definition, Definitions, Given, Group, Kind, Origin};
-pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger};
+pub use config::{Definition, Definitions, Does, Given, Group, OnFailure, Origin, Request};
+pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger, Worker};
 pub use outcome::{Decision, Outcome, Verdict};
 pub use report::{Ended, Report};
 
-use command::Ran;
+use command::{Ran, Start};
 use matcher::Matcher;
 
-/// How long a hook may run when it does not say.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// The same when the program ends: nobody wants to wait for that.
-const TIMEOUT_AT_END: Duration = Duration::from_secs(5);
+/// How long a hook of the event may run when it does not say. These are Claude Code's: hooks are written for them.
+fn usual_timeout(event: Event) -> Duration {
+    match event {
+        // Somebody waits for the prompt to be sent.
+        Event::UserPromptSubmit => Duration::from_secs(30),
+        // The program ends, and nobody wants to wait for that.
+        Event::SessionEnd => Duration::from_millis(1500),
+        _ => Duration::from_secs(600),
+    }
+}
 
 /// Which hooks run at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,8 +63,11 @@ struct Hook {
     /// As written.
     matcher_text: Option<String>,
     matcher: Matcher,
-    command: String,
+    does: Does,
+    /// What it does, in a line for people.
+    line: String,
     timeout: Option<Duration>,
+    on_failure: OnFailure,
     once: bool,
     /// The rule that its call has to meet.
     condition: Option<String>,
@@ -146,7 +156,7 @@ impl Hooks {
         sealed: &Sealed,
     ) -> (Registration, Vec<String>) {
         let (definitions, problems) = Definitions::read(hooks);
-        let sealed = definitions.all().map(|(_, _, hook)| (hook.command.clone(), sealed.clone())).collect();
+        let sealed = definitions.all().map(|(_, _, hook)| (hook.line(), sealed.clone())).collect();
         let registration = Registration(self.next);
         self.next += 1;
         self.registered.push((registration, hooks_of(Given { origin, root, definitions, sealed })));
@@ -200,7 +210,7 @@ impl Hooks {
                 (matcher, None) => matcher.clone(),
                 (matcher, Some(rule)) => Some(format!("{} if {rule}", matcher.as_deref().unwrap_or("*"))),
             },
-            command: hook.command.clone(),
+            command: hook.line.clone(),
             origin: hook.origin.clone(),
             once: hook.once,
             beside: hook.beside,
@@ -237,7 +247,7 @@ impl Hooks {
                 && hook.beside == (waited == Waited::Not)
                 && hook.condition.as_ref().is_none_or(|rule| occasion.meets.contains(rule))
                 && occasion.subject.as_ref().is_none_or(|subject| hook.matcher.matches(subject));
-            let same = |other: &Arc<Hook>| other.command == hook.command && other.root == hook.root;
+            let same = |other: &Arc<Hook>| other.does == hook.does && other.root == hook.root;
             if !meant || chosen.iter().any(same) || hook.once && !memory.done.insert(hook.id.clone()) {
                 continue;
             }
@@ -275,7 +285,7 @@ async fn run_all(
         return outcome;
     }
     let (input, name) = (occasion.input(place), occasion.name());
-    let usual = if occasion.event == Event::SessionEnd { TIMEOUT_AT_END } else { TIMEOUT };
+    let usual = usual_timeout(occasion.event);
     let input = &input;
     let runs = chosen.iter().map(|hook| async move {
         if let Some(file) = hook.sealed.broken() {
@@ -288,13 +298,18 @@ async fn run_all(
         let of_project = matches!(hook.origin, Origin::Project(_)) || !hook.sealed.is_empty();
         let cwd = if of_project { &place.project } else { &place.cwd };
         let (timeout, place) = (hook.timeout.unwrap_or(usual), Place { cwd: cwd.clone(), ..place.clone() });
-        command::run(&hook.command, hook.root.as_deref(), timeout, input, &place, settings).await
+        let start = match &hook.does {
+            Does::Line(line) => Start::Line(line),
+            Does::Program(program, arguments) => Start::Program(program, arguments),
+            Does::Request(request) => return http::send(request, timeout, input, settings).await,
+        };
+        command::run(start, hook.root.as_deref(), timeout, input, &place, settings).await
     });
     let all = join_all(runs).await;
     for (hook, ran) in chosen.iter().zip(all) {
-        let said = outcome::read(occasion.event, &ran);
-        let report = said.report(&ran, Report::new(occasion.event, &name, &hook.command, hook.origin.clone()));
-        tracing::debug!(hook = %hook.command, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
+        let said = outcome::read(occasion.event, &ran, hook.on_failure);
+        let report = said.report(&ran, Report::new(occasion.event, &name, &hook.line, hook.origin.clone()));
+        tracing::debug!(hook = %hook.line, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
         lock(&memory).last.insert(hook.id.clone(), (report.ended, report.millis));
         outcome.add(said, report);
         if hook.once {
@@ -309,20 +324,23 @@ fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
     let Given { origin, root, definitions, sealed } = given;
     let hook = |(event, matcher, definition): (Event, Option<&str>, &Definition)| {
         let condition = definition.condition.as_ref().map(|rule| format!("\0{rule}")).unwrap_or_default();
-        let identity = format!("{event}\0{}\0{}\0{origin}{condition}", matcher.unwrap_or_default(), definition.command);
+        let line = definition.line();
+        let identity = format!("{event}\0{}\0{line}\0{origin}{condition}", matcher.unwrap_or_default());
         Some(Arc::new(Hook {
             id: sha256_hex(identity.as_bytes())[..16].to_owned(),
             event,
             matcher_text: matcher.map(str::to_owned),
             matcher: Matcher::parse(matcher.unwrap_or_default()).ok()?,
-            command: definition.command.clone(),
+            does: definition.does.clone(),
             timeout: definition.timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
             once: definition.once,
             condition: definition.condition.clone(),
             beside: definition.beside,
             origin: origin.clone(),
             root: root.clone(),
-            sealed: sealed.get(&definition.command).cloned().unwrap_or_default(),
+            sealed: sealed.get(&line).cloned().unwrap_or_default(),
+            on_failure: definition.on_failure,
+            line,
         }))
     };
     definitions.all().filter_map(hook).collect()

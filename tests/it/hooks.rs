@@ -363,6 +363,71 @@ async fn results_are_seen_and_what_hooks_say_of_them_is_told_the_model() {
 }
 
 #[tokio::test]
+async fn a_batch_a_folder_and_a_failure_are_told() {
+    let script = r#"
+- reply: [tool: {name: Bash, input: {command: echo one}}, tool: {name: Bash, input: {command: "mkdir sub; cd sub"}}]
+- reply: [error: {kind: auth}]
+"#;
+    let seen = |event: &str| hook(event, "", "cat >> $CLAUDE_PROJECT_DIR/$(basename $PWD).jsonl")[event].clone();
+    let told = |event: &str| hook(event, "", &format!("cat > $CLAUDE_PROJECT_DIR/{event}.json"))[event].clone();
+    let hooks = json!({
+        "PostToolBatch": seen("PostToolBatch"), "CwdChanged": told("CwdChanged"), "StopFailure": told("StopFailure"),
+    });
+    let ran = Harness::new().set(&toml_of(&hooks)).mode(Mode::Bypass).script(script).prompt("go").run().await;
+    let read = |name: &str| serde_json::from_str::<Value>(&ran.read(name)).unwrap();
+    let batch = read("sub.jsonl");
+    let calls = batch["tool_calls"].as_array().unwrap();
+    assert_eq!(calls.len(), 2, "{batch}");
+    assert_eq!((&calls[0]["tool_name"], &calls[0]["tool_response"]), (&json!("Bash"), &json!("one\n")));
+    assert!(calls[1]["duration_ms"].is_u64());
+    let moved = read("CwdChanged.json");
+    assert_eq!(moved["new_cwd"], json!(format!("{}/sub", moved["old_cwd"].as_str().unwrap())));
+    let failure = read("StopFailure.json");
+    assert_eq!((&failure["error"], &failure["last_assistant_message"]), (&json!("authentication_failed"), &json!("")));
+    // One that objects ends the turn.
+    let ran = hooked("PostToolBatch", "", "echo enough >&2; exit 2")
+        .mode(Mode::Bypass)
+        .script("- reply: [tool: {name: Bash, input: {command: echo one}}]\n- reply: [text: Never said.]")
+        .prompt("go")
+        .run()
+        .await;
+    let trace = ran.trace();
+    assert_eq!(
+        lines(&trace, &["reply Never", "notice", "turn ended"]),
+        ["notice A hook stopped the turn: enough", "turn ended Stopped"],
+        "{trace}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_may_object_and_must_answer_where_the_hook_says_so() {
+    async fn check(answer: &'static str, on_failure: &str, made: bool) {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", server.local_addr().unwrap());
+        std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let (mut stream, _) = server.accept().unwrap();
+            let mut got = Vec::new();
+            while !got.ends_with(b"}\n") {
+                let mut part = [0; 4096];
+                let read = stream.read(&mut part).unwrap();
+                got.extend_from_slice(&part[..read]);
+            }
+            write!(stream, "HTTP/1.1 {answer}").unwrap();
+        });
+        let hooks = json!({ "PreToolUse": [{ "hooks": [{ "type": "http", "url": url, "on_failure": on_failure }] }] });
+        let (ran, was_made) = touch(Harness::new().mode(Mode::Bypass).set(&toml_of(&hooks))).await;
+        assert_eq!(was_made, made, "{answer} {on_failure} {}", ran.trace());
+    }
+    const DENY: &str = "200 OK\r\nconnection: close\r\n\r\n{\"decision\": \"block\", \"reason\": \"no\"}";
+    const BROKEN: &str = "500 Internal Server Error\r\nconnection: close\r\n\r\n";
+    check("204 No Content\r\nconnection: close\r\n\r\n", "block", true).await;
+    check(DENY, "continue", false).await;
+    check(BROKEN, "continue", true).await;
+    check(BROKEN, "block", false).await;
+}
+
+#[tokio::test]
 async fn undo_takes_back_what_a_formatter_made_of_a_change() {
     let script = "
 - reply: [tool: {name: Write, input: {file_path: a.txt, content: x}}]
@@ -545,7 +610,7 @@ async fn stop_hooks_send_the_agent_on_but_not_for_ever() {
     let trace = ran.trace();
     assert_eq!(
         (lines(&trace, &["reply"]).len(), lines(&trace, &["turn ended"])),
-        (21, vec!["turn ended Done"]),
+        (9, vec!["turn ended Done"]),
         "{trace}"
     );
     let ran =
@@ -753,7 +818,7 @@ fn sources_add_up_and_only_the_administrator_switches_all_off() {
     let shown = |trust| {
         let (given, switch) = user.in_project(trust).hooks();
         let line = |given: &cocode::hooks::Given| {
-            let commands: Vec<_> = given.definitions.all().map(|(_, _, hook)| hook.command.clone()).collect();
+            let commands: Vec<_> = given.definitions.all().map(|(_, _, hook)| hook.line()).collect();
             format!("{} {}", commands.join(","), user.plain(&given.origin))
         };
         (given.iter().map(line).collect::<Vec<_>>().join("\n"), format!("{switch:?}"))
@@ -781,7 +846,7 @@ fn sources_add_up_and_only_the_administrator_switches_all_off() {
         ("[[hooks.Stop]]\nmatcher = 'x'", "`hooks`: missing field `hooks`"),
         (
             "[[hooks.Stop]]\nhooks = [{ type = 'prompt', command = 'x' }]",
-            "`hooks.Stop[0].hooks[0].type` must be one of command, not \"prompt\"",
+            "`hooks.Stop[0].hooks[0].type` must be one of command, http, not \"prompt\"",
         ),
         (
             "[[hooks.Stop]]\nhooks = [{ type = 'command', command = 'x', timeout = 0 }]",

@@ -9,7 +9,7 @@ use super::parent_child::{Above, Note, note};
 use super::prompt::{self, GitStatus};
 use super::{Policy, Presence, Settings, media, reminder, skill_runs};
 use crate::hooks::{Hooks, Outcome, Place};
-use crate::message::{Attachment, Effect, Kind, Message, ToolResult};
+use crate::message::{Attachment, Effect, Kind, Message, Role, ToolResult};
 use crate::permission::{Behavior, Disk, Files, Mode, Places, Source};
 use crate::protocol::{Event, Item};
 use crate::provider::Purpose;
@@ -115,7 +115,14 @@ impl Conversation {
             cwd: self.context().cwd().to_path_buf(),
             project: project.to_owned(),
             mode: self.mode().name(),
+            agent: None,
         }
+    }
+
+    /// The last text of the model that is in the context; empty when it has said nothing.
+    pub(super) fn last_said(&self) -> String {
+        let said = |(_, message): (Seq, &Arc<Message>)| (message.role == Role::Assistant).then(|| message.text());
+        self.context().entries().rev().filter_map(said).find(|text| !text.is_empty()).unwrap_or_default()
     }
 
     /// Puts a message into the log, then on the screen.

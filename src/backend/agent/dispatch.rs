@@ -39,6 +39,7 @@ use super::plan::Leave;
 use super::skill_runs::Invocation;
 use super::subagent::Launcher;
 use super::{Agent, Settings, host, prompt, tasks};
+use crate::hooks::Occasion;
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Decision, Mode, Permit, Places};
 use crate::protocol::{Answer, Approval, Event, Item, Question, TurnEnd};
@@ -108,6 +109,9 @@ impl Agent {
                 end = Some(stop);
             }
         }
+        let at = self.hooks_at();
+        let stopped = self.hooking.after_batch(at, &mut self.conversation, mailbox, cancel).await?;
+        end = end.or(stopped);
         if let Some(plan) = self.fresh.take() {
             self.compaction.restart(&plan, &mut self.conversation, &self.policy, &self.model.id).await?;
             self.repeats.clear();
@@ -176,17 +180,18 @@ impl Agent {
             .map(|Permitted { ready, .. }| (ready.call.id.clone(), ready.access.clone(), ready.work.title().to_owned()))
             .collect();
         let mut watched = Watched::of(&permitted, &self.hooking.hooks, &self.policy.grounds(&self.conversation));
+        let from = self.conversation.context().cwd().to_path_buf();
         done.extend(self.run_all((permitted, among), mailbox, cancel).await?);
         for (id, name, input) in order {
             let Some(at) = done.iter().position(|done| done.result.id == id) else { continue };
-            let Done { result, after, changed } = done.swap_remove(at);
+            let Done { result, after, changed, millis } = done.swap_remove(at);
             let call = known.iter().find(|(call, ..)| *call == id);
             let again = self.repeats.note(&name, &input, &result);
             let read = match call {
                 Some((_, Access::Read { path }, _)) if result.outcome == Outcome::Ok => Some((id, path.clone())),
                 _ => None,
             };
-            watched.note(&result, changed);
+            watched.note(&result, changed, millis);
             self.conversation.answer(result, mailbox).await?;
             for after in after {
                 match after {
@@ -216,6 +221,10 @@ impl Agent {
         }
         let at = self.hooks_at();
         let stopped = self.hooking.after_calls(watched, at, &mut self.conversation, mailbox, cancel).await?;
+        if self.conversation.context().cwd() != from {
+            let occasion = Occasion::cwd_changed(&from, self.conversation.context().cwd());
+            self.fire(occasion, mailbox, cancel).await?;
+        }
         Ok(end.or(stopped))
     }
 
@@ -313,7 +322,7 @@ impl Agent {
                 let done = self.run_all((permitted, 1), mailbox, cancel).await?;
                 let none = || ToolResult::of_text(id, Outcome::Interrupted, "It did not run.");
                 let done = done.into_iter().next().unwrap_or_else(|| none().into());
-                watched.note(&done.result, done.changed);
+                watched.note(&done.result, done.changed, done.millis);
                 let result = done.result;
                 let at = self.hooks_at();
                 self.hooking.after_calls(watched, at, &mut self.conversation, mailbox, cancel).await?;

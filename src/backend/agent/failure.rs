@@ -23,6 +23,25 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// What hooks are told of its kind, in the words of Claude Code; none where nothing failed but the prompt was refused.
+    pub(super) fn kind(&self) -> Option<&'static str> {
+        use provider::Error::{
+            Auth, BadRequest, Broken, Connect, ContextTooLong, EndedEarly, Idle, NoKey, NoServer, NotFound, Quota,
+            RateLimited, Server,
+        };
+        Some(match self {
+            Failure::Erased { .. } | Failure::Skill(_) => return None,
+            Failure::Provider(RateLimited { .. }) => "rate_limit",
+            Failure::Provider(Auth { .. } | NoKey { .. }) => "authentication_failed",
+            Failure::Provider(Quota { .. }) => "billing_error",
+            Failure::Provider(BadRequest { .. } | NotFound { .. } | ContextTooLong { .. }) => "invalid_request",
+            Failure::Provider(
+                Server { .. } | Connect { .. } | NoServer { .. } | Idle(_) | EndedEarly | Broken { .. },
+            ) => "server_error",
+            _ => "unknown",
+        })
+    }
+
     /// Itself, and what the user can do about it.
     pub(super) fn told(&self, presence: Presence) -> String {
         self.advice(presence).map_or_else(|| self.to_string(), |advice| format!("{self}; {advice}"))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use tempfile::TempPath;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -12,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::mailbox::{Mailbox, Prompt};
 use super::turn::Turn;
 use super::{Conversation, Failure, hook_env};
-use crate::hooks::{self, Event as Hook, Hooks, Occasion, Outcome, Place};
+use crate::hooks::{self, Event as Hook, Hooks, Occasion, Outcome, Place, Worker};
 use crate::message::{Attachment, Message};
 use crate::protocol::Event;
 use crate::session;
 use crate::tools;
 
 /// How often in one turn hooks may send the agent on that had nothing more to do.
-const MOST_CONTINUED: u32 = 20;
+const MOST_CONTINUED: u32 = 8;
 
 /// How long `async` hooks may continue when the session ends.
 const LATER: Duration = Duration::from_secs(5);
@@ -28,12 +29,14 @@ const LATER: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub struct Hooking {
     pub hooks: Hooks,
-    /// Who the agent is when it works for another one.
+    /// Who the agent is when it works for another one: its end is told as `SubagentStop`.
     pub worker: Option<Worker>,
     /// What SessionStart and `async` hooks printed: it joins the conversation with the next prompt.
     pending: Vec<(Hook, String)>,
     /// What PreToolUse hooks added: it follows the results of the round.
     pub(super) beside_calls: Vec<Message>,
+    /// The calls of a reply so far, as PostToolBatch hooks are told of them.
+    pub(super) batch: Vec<Value>,
     /// Notifications that nobody waits for.
     pub(super) beside: JoinSet<Outcome>,
     /// What SessionStart hooks set for the commands of the session.
@@ -42,15 +45,6 @@ pub struct Hooking {
     env_file: Option<PathBuf>,
     /// Runs of `async` hooks. They may continue for a moment when the session ends.
     later: JoinSet<Outcome>,
-}
-
-/// A sub-agent: its end is told as `SubagentStop`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Worker {
-    pub id: String,
-    /// `Explore`, for example.
-    pub kind: String,
-    pub transcript: PathBuf,
 }
 
 impl Hooking {
@@ -230,9 +224,10 @@ impl Turn<'_> {
     /// Whether Stop hooks make the agent continue. `continued` counts how often they did in this turn.
     pub(super) async fn stop_hooks_continue(&mut self, continued: &mut u32) -> Result<bool, session::Error> {
         let active = *continued > 0;
+        let last = self.agent.conversation.last_said();
         let occasion = match &self.agent.hooking.worker {
-            Some(worker) => Occasion::subagent_stop(&worker.id, &worker.kind, &worker.transcript, active),
-            None => Occasion::stop(active),
+            Some(worker) => Occasion::subagent_stop(worker, active, &last),
+            None => Occasion::stop(active, &last),
         };
         let event = occasion.event;
         let Some(outcome) = self.agent.fire(occasion, self.mailbox, self.cancel).await? else {

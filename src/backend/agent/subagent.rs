@@ -12,12 +12,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Presence;
 use super::budget::Purse;
-use super::hooking::{Hooking, Worker};
+use super::hooking::Hooking;
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs, tasks};
 use crate::agents::{Definition, Definitions};
-use crate::hooks::{self, Hooks};
+use crate::hooks::{self, Hooks, Worker};
 use crate::message::{CallId, Kind, Message, ToolCall, tokens};
 use crate::permission::{Behavior, Mode, Source};
 use crate::protocol::report::Forecast;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::dispatch::Prepared;
-use super::hooking::{Submitted, Worker, told};
+use super::hooking::{Submitted, told};
 use super::mailbox::{Mailbox, Prompt};
 use super::sample::Sampled;
 use super::skill_runs::{Caller, Expansion, Invocation};
 use super::{Agent, Failure, Model, Reminders, budget, hooking, reminder, tasks, thinking};
 use crate::commands::Skill;
 use crate::compact::memory::Pause;
-use crate::hooks::{self, Occasion};
+use crate::hooks::{self, Occasion, Worker};
 use crate::message::{CallId, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, BETWEEN, Event, Item, TurnEnd};
 use crate::provider::Request;
@@ -53,6 +53,12 @@ impl Turn<'_> {
             Ok(TurnEnd::Done) if budget::overdrawn(self.agent, self.mailbox).await => TurnEnd::Budget,
             Ok(end) => end,
             Err(failure) => {
+                if let Some(kind) = failure.kind() {
+                    let last = self.agent.conversation.last_said();
+                    let occasion = Occasion::stop_failure(kind, &failure.to_string(), &last);
+                    // What the log cannot take is told below.
+                    let _ = self.agent.fire(occasion, self.mailbox, self.cancel).await;
+                }
                 self.give_up(&failure, before, text).await;
                 TurnEnd::Failed
             }

@@ -80,7 +80,8 @@ fn uses(definition: &Definition, project: &Path, others: &Definitions) -> (Vec<U
     if let Some(hooks) = &definition.hooks {
         let (read, _) = hooks::Definitions::read(hooks);
         if !read.0.is_empty() {
-            let runs = Bound::commands(project, read.all().map(|(_, _, hook)| hook.command.as_str()));
+            let commands: Vec<String> = read.all().filter_map(|(_, _, hook)| hook.command()).collect();
+            let runs = Bound::commands(project, commands.iter().map(String::as_str));
             sealed = runs.runs().clone();
             let line = shown(&format!("the agent {name}: {}", read.lines().join("; ")));
             uses.push(Use::running(format!("hooks of the agent {name}"), line, &hooks.to_string(), &runs));

@@ -407,7 +407,7 @@ mod tests {
             "disable_all_hooks = true\n\
              hooks.PreToolUse = [{ hooks = [{ command = \"a\", timeout = 5.0, type = \"command\" }], matcher = \"Bash\" }]\n\
              s.json: `hooks.Stop` is ignored: it must be a list\n\
-             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use type \"command\" with a shell command",
+             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use \"command\" with a shell command, or \"http\"",
         );
         check(
             r#"{"hooks": null, "disableAllHooks": 1}"#,

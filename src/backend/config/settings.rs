@@ -177,12 +177,17 @@ fn models_schema(_: &mut SchemaGenerator) -> Schema {
 // The events are named, so that a mistake in one is found.
 fn hooks_schema(_: &mut SchemaGenerator) -> Schema {
     let hook = json!({ "type": "object", "additionalProperties": false, "properties": {
-        "type": { "type": "string", "enum": ["command"] },
+        "type": { "type": "string", "enum": ["command", "http"] },
         "command": { "type": "string" },
+        "args": { "type": "array", "items": { "type": "string" } },
+        "url": { "type": "string" },
+        "headers": { "type": "object", "additionalProperties": { "type": "string" } },
+        "allowed_env_vars": { "type": "array", "items": { "type": "string" } },
         "timeout": { "type": "number" },
         "once": { "type": "boolean" },
         "if": { "type": "string" },
         "async": { "type": "boolean" },
+        "on_failure": { "type": "string", "enum": ["continue", "block"] },
     }});
     let group = json!({ "type": "object", "additionalProperties": false, "properties": {
         "matcher": { "type": "string" },

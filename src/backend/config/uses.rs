@@ -54,7 +54,7 @@ fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
         // Commands that would run are shown so that a person can judge them; the rest of the group is bound anyway.
         shown_value = hooks.lines().join("; ");
         bound = value.to_string();
-        commands.extend(hooks.all().map(|(_, _, hook)| hook.command.clone()));
+        commands.extend(hooks.all().filter_map(|(_, _, hook)| hook.command()));
         runs = Bound::commands(place.project, commands.iter().map(String::as_str));
     } else if let Some(command) = value.get("api_key_command").and_then(Value::as_str) {
         commands.push(command.to_owned());

@@ -1,9 +1,12 @@
-//! Runs one hook: a shell line with the event on its standard input, ended with everything it started.
+//! Runs one hook: a command with the event on its standard input, ended with everything it started.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use tokio::process::Command;
+
+use super::config::FOLDERS;
 use super::event::Place;
 use crate::stdx::process::{Unconfined, command_without, run_captured};
 
@@ -28,7 +31,8 @@ pub(super) enum End {
     /// By a signal.
     Killed,
     TimedOut(Duration),
-    NotStarted(String),
+    /// It did not start, or what answered was no answer; why.
+    Failed(String),
 }
 
 /// What a hook left.
@@ -41,15 +45,44 @@ pub(super) struct Ran {
 }
 
 impl Ran {
-    /// Of a hook that did not start, and why.
+    /// Of a hook that said nothing, and why.
     pub(super) fn none(why: String) -> Ran {
-        Ran { end: End::NotStarted(why), stdout: String::new(), stderr: String::new(), millis: 0 }
+        Ran { end: End::Failed(why), stdout: String::new(), stderr: String::new(), millis: 0 }
+    }
+}
+
+/// What is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Start<'a> {
+    Line(&'a str),
+    Program(&'a str, &'a [String]),
+}
+
+impl Start<'_> {
+    /// The command, and what it is called when it cannot be started.
+    fn command(self, folders: &[(String, String)], secret_env: &[String]) -> (Command, String) {
+        match self {
+            Start::Line(line) => {
+                let mut command = command_without("bash", secret_env);
+                command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV");
+                (command, "bash".to_owned())
+            }
+            Start::Program(program, arguments) => {
+                let whole = |word: &str| {
+                    folders.iter().fold(word.to_owned(), |word, (name, folder)| word.replace(name.as_str(), folder))
+                };
+                let program = whole(program);
+                let mut command = command_without(&program, secret_env);
+                command.args(arguments.iter().map(|word| whole(word)));
+                (command, program)
+            }
+        }
     }
 }
 
 /// Runs a hook to its end. A dropped future leaves no process behind.
 pub(super) async fn run(
-    line: &str,
+    start: Start<'_>,
     root: Option<&Path>,
     timeout: Duration,
     input: &[u8],
@@ -57,8 +90,11 @@ pub(super) async fn run(
     settings: &Settings,
 ) -> Ran {
     let started = Instant::now();
-    let mut command = command_without("bash", &settings.secret_env);
-    command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV");
+    let folders = FOLDERS.map(|name| {
+        let folder = if name.contains("PROJECT") { Some(&*place.project) } else { root };
+        (name.to_owned(), folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default())
+    });
+    let (mut command, called) = start.command(&folders, &settings.secret_env);
     // A folder that is gone meanwhile must not keep a guard from running.
     command.current_dir(if place.cwd.is_dir() { &place.cwd } else { &place.project });
     for (name, value) in &settings.env {
@@ -78,8 +114,7 @@ pub(super) async fn run(
     let captured = match captured {
         Ok(captured) => captured,
         Err(error) => {
-            let end = End::NotStarted(format!("cannot start bash: {error}"));
-            return Ran { end, stdout: String::new(), stderr: String::new(), millis };
+            return Ran { millis, ..Ran::none(format!("cannot start {called}: {error}")) };
         }
     };
     let end = match captured.code {
@@ -112,13 +147,14 @@ mod tests {
             cwd: dir.path().join("gone"),
             project: dir.path().canonicalize().unwrap(),
             mode: "default",
+            agent: None,
         };
         let settings = Settings {
             secret_env: vec!["HOOK_SECRET".into()],
             env: BTreeMap::from([("CI".into(), "1".into()), ("HOOK_SECRET".into(), "x".into())]),
         };
         let (root, timeout) = (Path::new("/plugin"), Duration::from_millis(timeout_ms));
-        let ran = run(line, Some(root), timeout, b"{\"a\":1}\n", &place, &settings).await;
+        let ran = run(Start::Line(line), Some(root), timeout, b"{\"a\":1}\n", &place, &settings).await;
         let clean = |text: &str| text.replace(&*place.project.to_string_lossy(), "$P");
         assert_eq!((ran.end, &*clean(&ran.stdout), &*clean(&ran.stderr)), want, "{line}");
     }
@@ -137,6 +173,31 @@ mod tests {
         check("no-such-program", 60_000, (End::Exited(127), "", "bash: line 1: no-such-program: command not found\n"))
             .await;
         check("kill -9 $$", 60_000, (End::Killed, "", "")).await;
+    }
+
+    #[tokio::test]
+    async fn a_program_runs_without_a_shell() {
+        let dir = tempfile::tempdir().unwrap();
+        let project = dir.path().canonicalize().unwrap();
+        let place = Place {
+            session: "s".into(),
+            transcript: "/none".into(),
+            cwd: project.clone(),
+            project: project.clone(),
+            mode: "default",
+            agent: None,
+        };
+        let arguments =
+            ["%s|%s|%s|", "$HOME; false", "${CLAUDE_PROJECT_DIR}/a", "${COCODE_PLUGIN_ROOT}"].map(str::to_owned);
+        let start = Start::Program("printf", &arguments);
+        let (timeout, settings) = (Duration::from_secs(60), Settings::default());
+        let ran = run(start, Some(Path::new("/plugin")), timeout, b"{}\n", &place, &settings).await;
+        let said = format!("$HOME; false|{}/a|/plugin|", project.display());
+        assert_eq!((ran.end, ran.stdout), (End::Exited(0), said));
+        let start = Start::Program("no-such-program", &[]);
+        let ran = run(start, None, timeout, b"{}\n", &place, &settings).await;
+        let End::Failed(why) = ran.end else { panic!("{ran:?}") };
+        assert!(why.starts_with("cannot start no-such-program: "), "{why}");
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use super::event::Event;
 use super::matcher::Matcher;
 use crate::stdx::sealed::Sealed;
+use crate::stdx::shell_word::quoted;
 
 /// Longest timeout that a hook may ask for, in seconds.
 const MAX_TIMEOUT: f64 = 86_400.0;
@@ -30,35 +31,192 @@ pub struct Group {
 
 /// One hook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written", into = "Written")]
 pub struct Definition {
-    #[serde(rename = "type")]
-    pub kind: Kind,
-    /// A shell line.
-    pub command: String,
+    pub does: Does,
     /// Seconds. None: the default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,
     /// Runs at most once in a session.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub once: bool,
     /// A permission rule: it only runs for the calls that the rule is about.
-    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Nobody waits for it: it has no say, and what it adds joins the conversation later.
-    #[serde(rename = "async", default, skip_serializing_if = "std::ops::Not::not")]
     pub beside: bool,
+    /// What follows when it could not say anything.
+    pub on_failure: OnFailure,
+}
+
+/// What a hook is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Does {
+    /// A shell line.
+    Line(String),
+    /// A program with its arguments, without a shell.
+    Program(String, Vec<String>),
+    /// The event is sent to a server, and its answer is read like a command's output.
+    Request(Request),
+}
+
+/// Where an event is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    pub url: String,
+    /// In their values, `$NAME` and `${NAME}` are the environment's variables.
+    pub headers: BTreeMap<String, String>,
+    /// Those that may be sent; the others are empty.
+    pub variables: Vec<String>,
+}
+
+/// What follows when a hook could not say anything: it did not start, did not end in time, failed, or wrote no valid JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The user reads it.
+    #[default]
+    Continue,
+    /// As if it had said no.
+    Block,
+}
+
+impl Definition {
+    /// What it does, in a line for people.
+    pub fn line(&self) -> String {
+        match &self.does {
+            Does::Line(line) => line.clone(),
+            Does::Program(program, arguments) => {
+                let words = [program].into_iter().chain(arguments);
+                words.map(|word| as_shell_word(word)).collect::<Vec<_>>().join(" ")
+            }
+            Does::Request(request) => {
+                let sent = request.variables.iter().map(|name| format!(" ${name}")).collect::<String>();
+                let sent = if sent.is_empty() { sent } else { format!(" with{sent}") };
+                format!("POST {}{sent}", request.url)
+            }
+        }
+    }
+
+    /// The command that it runs, as a shell line; None where nothing runs here.
+    pub fn command(&self) -> Option<String> {
+        if matches!(self.does, Does::Request(_)) { None } else { Some(self.line()) }
+    }
+}
+
+/// A word of a hook without a shell, as a shell would have it: the folders that are put into it stay names.
+fn as_shell_word(word: &str) -> String {
+    if !FOLDERS.iter().any(|folder| word.contains(folder)) {
+        return quoted(word);
+    }
+    let mut quoted = String::from("\"");
+    for (at, c) in word.char_indices() {
+        let name = c == '$' && FOLDERS.iter().any(|folder| word[at..].starts_with(folder));
+        if !name && matches!(c, '$' | '"' | '\\' | '`') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted + "\""
+}
+
+/// What stands for a folder in the words of a hook without a shell.
+pub(super) const FOLDERS: [&str; 4] =
+    ["${CLAUDE_PROJECT_DIR}", "${COCODE_PROJECT_DIR}", "${CLAUDE_PLUGIN_ROOT}", "${COCODE_PLUGIN_ROOT}"];
+
+/// A hook as files write it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    args: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    headers: BTreeMap<String, String>,
+    #[serde(default, alias = "allowedEnvVars", skip_serializing_if = "Vec::is_empty")]
+    allowed_env_vars: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout: Option<f64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    once: bool,
+    #[serde(rename = "if", default, skip_serializing_if = "Option::is_none")]
+    condition: Option<String>,
+    #[serde(rename = "async", default, skip_serializing_if = "std::ops::Not::not")]
+    beside: bool,
+    #[serde(default, alias = "onFailure", skip_serializing_if = "Option::is_none")]
+    on_failure: Option<OnFailure>,
+}
+
+/// The kinds of hooks, as files call them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    #[default]
+    Command,
+    Http,
+}
+
+impl TryFrom<Written> for Definition {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Definition, String> {
+        let none = |what: &str, given: bool, kind: &str| match given {
+            true => Err(format!("`{what}` has no meaning for a hook of type \"{kind}\"")),
+            false => Ok(()),
+        };
+        let does = match written.kind {
+            Kind::Command => {
+                none("url", written.url.is_some(), "command")?;
+                none("headers", !written.headers.is_empty(), "command")?;
+                none("allowed_env_vars", !written.allowed_env_vars.is_empty(), "command")?;
+                let command = written.command.ok_or("a hook of type \"command\" needs `command`")?;
+                match written.args {
+                    None => Does::Line(command),
+                    Some(args) => Does::Program(command, args),
+                }
+            }
+            Kind::Http => {
+                none("command", written.command.is_some(), "http")?;
+                none("args", written.args.is_some(), "http")?;
+                let url = written.url.ok_or("a hook of type \"http\" needs `url`")?;
+                Does::Request(Request { url, headers: written.headers, variables: written.allowed_env_vars })
+            }
+        };
+        Ok(Definition {
+            does,
+            timeout: written.timeout,
+            once: written.once,
+            condition: written.condition,
+            beside: written.beside,
+            on_failure: written.on_failure.unwrap_or_default(),
+        })
+    }
+}
+
+impl From<Definition> for Written {
+    fn from(definition: Definition) -> Written {
+        let Definition { does, timeout, once, condition, beside, on_failure } = definition;
+        let on_failure = Some(on_failure).filter(|on_failure| *on_failure != OnFailure::default());
+        let rest = Written { timeout, once, condition, beside, on_failure, ..Written::default() };
+        match does {
+            Does::Line(line) => Written { command: Some(line), ..rest },
+            Does::Program(program, args) => Written { command: Some(program), args: Some(args), ..rest },
+            Does::Request(Request { url, headers, variables }) => {
+                Written { kind: Kind::Http, url: Some(url), headers, allowed_env_vars: variables, ..rest }
+            }
+        }
+    }
 }
 
 /// Keys of a hook that need no word when they are not used: they only say how it looks.
-const SILENT: [&str; 9] = ["type", "command", "timeout", "once", "if", "async", "statusMessage", "name", "description"];
+const SILENT: [&str; 3] = ["statusMessage", "name", "description"];
 
-/// What a hook is. There is one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Command,
-}
+/// Keys of both kinds.
+const KEYS: [&str; 7] = ["type", "timeout", "once", "if", "async", "onFailure", "on_failure"];
+const KEYS_OF_COMMANDS: [&str; 3] = ["command", "args", "shell"];
+const KEYS_OF_REQUESTS: [&str; 4] = ["url", "headers", "allowedEnvVars", "allowed_env_vars"];
 
 /// Who defined a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -141,8 +299,7 @@ impl Definitions {
                 let key = format!("hooks.{event}[{at}]");
                 problems.extend(matcher_fault(group.matcher.as_deref(), &key));
                 for (at, hook) in group.hooks.iter().enumerate() {
-                    let why = fault(&hook.command, hook.timeout)
-                        .or_else(|| condition_fault(*event, hook.condition.as_deref()));
+                    let why = fault(*event, hook).or_else(|| condition_fault(*event, hook.condition.as_deref()));
                     problems.extend(why.map(|why| format!("`{key}.hooks[{at}]` {why}")));
                 }
             }
@@ -165,7 +322,7 @@ impl Definitions {
             let matcher = matcher.filter(|text| !matches!(*text, "" | "*"));
             let matcher = matcher.map(|text| format!(" ({text})")).unwrap_or_default();
             let condition = hook.condition.as_ref().map(|rule| format!(" if {rule}")).unwrap_or_default();
-            format!("hook {event}{matcher}{condition}: {}", hook.command)
+            format!("hook {event}{matcher}{condition}: {}", hook.line())
         };
         self.all().map(line).collect()
     }
@@ -197,11 +354,16 @@ fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>
     for (at, hook) in list.iter().enumerate() {
         match read_hook(event, hook) {
             Ok(definition) => {
-                hooks.push(definition);
-                let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|key| !SILENT.contains(&&***key));
+                let own: &[&str] = match definition.does {
+                    Does::Request(_) => &KEYS_OF_REQUESTS,
+                    Does::Line(_) | Does::Program(..) => &KEYS_OF_COMMANDS,
+                };
+                let known = |name: &str| KEYS.contains(&name) || SILENT.contains(&name) || own.contains(&name);
+                let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|name| !known(name));
                 problems.extend(unknown.map(|name| {
                     format!("`{key}.hooks[{at}].{name}` is ignored: cocode does not know it; the hook runs without it")
                 }));
+                hooks.push(definition);
             }
             Err(why) => problems.push(format!("`{key}.hooks[{at}]` is ignored: {why}")),
         }
@@ -211,14 +373,45 @@ fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>
 
 fn read_hook(event: Event, hook: &Value) -> Result<Definition, String> {
     let object = hook.as_object().ok_or("it must be an object with `type` and `command`")?;
-    match object.get("type").and_then(Value::as_str) {
-        Some("command") => {}
+    let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
+    let texts = |key: &str| match object.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => {
+            let items = items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+            items.map(Some).ok_or(format!("`{key}` must be a list of strings"))
+        }
+        Some(_) => Err(format!("`{key}` must be a list of strings")),
+    };
+    let does = match object.get("type").and_then(Value::as_str) {
+        Some("command") => {
+            match object.get("shell") {
+                None | Some(Value::Null) => {}
+                Some(shell) if shell == "bash" => {}
+                Some(shell) => return Err(format!("its shell is {shell}, and cocode runs hooks with bash only")),
+            }
+            let command = text("command").ok_or("`command` must be a string")?;
+            match texts("args")? {
+                None => Does::Line(command),
+                Some(args) => Does::Program(command, args),
+            }
+        }
+        Some("http") => {
+            let headers = match object.get("headers") {
+                None | Some(Value::Null) => BTreeMap::new(),
+                Some(headers) => {
+                    let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+                    let headers = headers.as_object().and_then(|headers| headers.iter().map(pair).collect());
+                    headers.ok_or("`headers` must be an object of strings")?
+                }
+            };
+            let variables = texts("allowedEnvVars")?.or(texts("allowed_env_vars")?).unwrap_or_default();
+            Does::Request(Request { url: text("url").ok_or("`url` must be a string")?, headers, variables })
+        }
         Some(other) => {
-            return Err(format!("type {other:?} is not supported: use type \"command\" with a shell command"));
+            return Err(format!("type {other:?} is not supported: use \"command\" with a shell command, or \"http\""));
         }
         None => return Err("it needs `type: \"command\"`".into()),
-    }
-    let command = object.get("command").and_then(Value::as_str).ok_or("`command` must be a string")?.to_owned();
+    };
     let timeout = match object.get("timeout") {
         None | Some(Value::Null) => None,
         Some(value) => Some(value.as_f64().ok_or("`timeout` must be a number of seconds")?),
@@ -233,9 +426,16 @@ fn read_hook(event: Event, hook: &Value) -> Result<Definition, String> {
         Some(Value::String(rule)) => Some(rule.clone()).filter(|rule| !rule.trim().is_empty()),
         Some(_) => return Err("`if` must be a permission rule, such as \"Bash(git:*)\"".into()),
     };
-    match fault(&command, timeout).or_else(|| condition_fault(event, condition.as_deref())) {
+    let on_failure = match object.get("onFailure").or_else(|| object.get("on_failure")) {
+        None | Some(Value::Null) => OnFailure::default(),
+        Some(value) if value == "continue" => OnFailure::Continue,
+        Some(value) if value == "block" => OnFailure::Block,
+        Some(_) => return Err("`onFailure` must be \"continue\" or \"block\"".into()),
+    };
+    let definition = Definition { does, timeout, once, condition, beside, on_failure };
+    match fault(event, &definition).or_else(|| condition_fault(event, definition.condition.as_deref())) {
         Some(why) => Err(why),
-        None => Ok(Definition { kind: Kind::Command, command, timeout, once, condition, beside }),
+        None => Ok(definition),
     }
 }
 
@@ -251,13 +451,27 @@ fn matcher_fault(matcher: Option<&str>, key: &str) -> Option<String> {
     Some(format!("`{key}` is ignored: {error}"))
 }
 
-fn fault(command: &str, timeout: Option<f64>) -> Option<String> {
-    if command.trim().is_empty() {
+fn fault(event: Event, hook: &Definition) -> Option<String> {
+    let words: Vec<&String> = match &hook.does {
+        Does::Line(line) => vec![line],
+        Does::Program(program, arguments) => [program].into_iter().chain(arguments).collect(),
+        Does::Request(request) => {
+            if event == Event::SessionStart {
+                return Some("cannot be of type \"http\": a session does not wait for a server to start".into());
+            }
+            return request.fault().or_else(|| timeout_fault(hook.timeout));
+        }
+    };
+    if words[0].trim().is_empty() {
         return Some("`command` is empty".into());
     }
-    if command.contains('\0') {
+    if words.iter().any(|word| word.contains('\0')) {
         return Some("`command` contains a NUL character".into());
     }
+    timeout_fault(hook.timeout)
+}
+
+fn timeout_fault(timeout: Option<f64>) -> Option<String> {
     let wrong = |seconds: &f64| !(*seconds > 0.0 && *seconds <= MAX_TIMEOUT);
     timeout.filter(wrong).map(|_| format!("`timeout` must be more than 0 and at most {MAX_TIMEOUT} seconds"))
 }
@@ -270,7 +484,7 @@ mod tests {
         let (definitions, problems) = Definitions::read(&serde_json::from_str(json).unwrap());
         let shown = |(event, matcher, hook): (Event, Option<&str>, &Definition)| {
             let beside = if hook.beside { " beside" } else { "" };
-            format!("{event} {matcher:?} {} {:?} {}{beside}", hook.command, hook.timeout, hook.once)
+            format!("{event} {matcher:?} {} {:?} {}{beside}", hook.line(), hook.timeout, hook.once)
         };
         let lines: Vec<String> = definitions.all().map(shown).chain(problems).collect();
         assert_eq!(lines.join("\n"), want, "{json}");
@@ -308,21 +522,67 @@ mod tests {
                 "x", {}, {"type": "prompt", "prompt": "x"}, {"type": "command"}, {"type": "command", "command": " "},
                 {"type": "command", "command": "a", "timeout": "1"}, {"type": "command", "command": "a", "timeout": 0},
                 {"type": "command", "command": "a", "timeout": 1e9}, {"type": "command", "command": "a", "once": 1},
-                {"type": "command", "command": "good"}, {"type": "command", "command": "fine", "onFailure": "block"},
+                {"type": "command", "command": "good"}, {"type": "command", "command": "fine", "asyncRewake": true},
                 {"type": "command", "command": "a", "if": "Bash(git:*)"}]}]}"#,
             "Stop None good None false\n\
              Stop None fine None false\n\
              `hooks.Stop[0].hooks[0]` is ignored: it must be an object with `type` and `command`\n\
              `hooks.Stop[0].hooks[1]` is ignored: it needs `type: \"command\"`\n\
-             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not supported: use type \"command\" with a shell command\n\
+             `hooks.Stop[0].hooks[2]` is ignored: type \"prompt\" is not supported: use \"command\" with a shell command, or \"http\"\n\
              `hooks.Stop[0].hooks[3]` is ignored: `command` must be a string\n\
              `hooks.Stop[0].hooks[4]` is ignored: `command` is empty\n\
              `hooks.Stop[0].hooks[5]` is ignored: `timeout` must be a number of seconds\n\
              `hooks.Stop[0].hooks[6]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[7]` is ignored: `timeout` must be more than 0 and at most 86400 seconds\n\
              `hooks.Stop[0].hooks[8]` is ignored: `once` must be true or false\n\
-             `hooks.Stop[0].hooks[10].onFailure` is ignored: cocode does not know it; the hook runs without it\n\
+             `hooks.Stop[0].hooks[10].asyncRewake` is ignored: cocode does not know it; the hook runs without it\n\
              `hooks.Stop[0].hooks[11]` is ignored: `if` has no meaning for Stop: it is about a tool call",
+        );
+    }
+
+    #[test]
+    fn programs_and_requests_are_read() {
+        check(
+            r#"{"PreToolUse": [{"hooks": [
+                {"type": "command", "command": "${CLAUDE_PROJECT_DIR}/a b", "args": ["$x", "it's", "c"]},
+                {"type": "command", "command": "a", "shell": "bash", "onFailure": "block"},
+                {"type": "http", "url": "http://localhost:1/x", "headers": {"A": "$K"}, "allowedEnvVars": ["K"], "timeout": 2},
+                {"type": "http", "url": "https://a.test/", "command": "x"},
+                {"type": "http"}, {"type": "http", "url": "file:///etc/passwd"}, {"type": "http", "url": "http://a/", "headers": [1]},
+                {"type": "command", "command": "a", "args": "x"}, {"type": "command", "command": "a", "shell": "powershell"},
+                {"type": "command", "command": "a", "onFailure": "stop"}]}],
+              "SessionStart": [{"hooks": [{"type": "http", "url": "http://localhost/"}]}]}"#,
+            "PreToolUse None \"${CLAUDE_PROJECT_DIR}/a b\" '$x' 'it'\\''s' c None false\n\
+             PreToolUse None a None false\n\
+             PreToolUse None POST http://localhost:1/x with $K Some(2.0) false\n\
+             PreToolUse None POST https://a.test/ None false\n\
+             `hooks.PreToolUse[0].hooks[3].command` is ignored: cocode does not know it; the hook runs without it\n\
+             `hooks.PreToolUse[0].hooks[4]` is ignored: `url` must be a string\n\
+             `hooks.PreToolUse[0].hooks[5]` is ignored: its `url` must begin with http:// or https://, not file:\n\
+             `hooks.PreToolUse[0].hooks[6]` is ignored: `headers` must be an object of strings\n\
+             `hooks.PreToolUse[0].hooks[7]` is ignored: `args` must be a list of strings\n\
+             `hooks.PreToolUse[0].hooks[8]` is ignored: its shell is \"powershell\", and cocode runs hooks with bash only\n\
+             `hooks.PreToolUse[0].hooks[9]` is ignored: `onFailure` must be \"continue\" or \"block\"\n\
+             `hooks.SessionStart[0].hooks[0]` is ignored: cannot be of type \"http\": a session does not wait for a server to start",
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let json = serde_json::json!({"PreToolUse": [{"hooks": [
+            {"type": "command", "command": "a", "args": ["b"], "timeout": 1.5, "once": true, "if": "Bash(x)", "async": true},
+            {"type": "http", "url": "http://a/", "headers": {"A": "$K"}, "allowed_env_vars": ["K"], "on_failure": "block"}]}]});
+        let (definitions, problems) = Definitions::read(&json);
+        assert_eq!(problems, [] as [String; 0]);
+        assert_eq!(serde_json::to_value(&definitions).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Definitions>(json).unwrap(), definitions);
+        let wrong = |hook: &str| {
+            toml::from_str::<Definitions>(&format!("[[Stop]]\nhooks = [{hook}]")).unwrap_err().message().to_owned()
+        };
+        assert_eq!(wrong(r#"{ type = "http" }"#), "a hook of type \"http\" needs `url`");
+        assert_eq!(
+            wrong(r#"{ type = "http", url = "http://a/", args = [] }"#),
+            "`args` has no meaning for a hook of type \"http\""
         );
     }
 

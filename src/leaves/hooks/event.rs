@@ -15,6 +15,7 @@ pub enum Event {
     PreToolUse,
     PostToolUse,
     PostToolUseFailure,
+    PostToolBatch,
     PermissionRequest,
     UserPromptSubmit,
     SessionStart,
@@ -22,22 +23,21 @@ pub enum Event {
     PreCompact,
     PostCompact,
     Stop,
+    StopFailure,
     SubagentStart,
     SubagentStop,
+    CwdChanged,
     Notification,
     CacheBreak,
 }
 
 /// Events of Claude Code that nothing here makes happen: a hook on one of them never runs.
-const ELSEWHERE: [&str; 20] = [
-    "PostToolBatch",
+const ELSEWHERE: [&str; 17] = [
     "UserPromptExpansion",
     "PermissionDenied",
-    "StopFailure",
     "Setup",
     "InstructionsLoaded",
     "ConfigChange",
-    "CwdChanged",
     "DirectoryAdded",
     "FileChanged",
     "Elicitation",
@@ -54,10 +54,11 @@ const ELSEWHERE: [&str; 20] = [
 
 impl Event {
     /// Every event, in the order in which help texts list them.
-    pub const ALL: [Event; 14] = [
+    pub const ALL: [Event; 17] = [
         Event::PreToolUse,
         Event::PostToolUse,
         Event::PostToolUseFailure,
+        Event::PostToolBatch,
         Event::PermissionRequest,
         Event::UserPromptSubmit,
         Event::SessionStart,
@@ -65,8 +66,10 @@ impl Event {
         Event::PreCompact,
         Event::PostCompact,
         Event::Stop,
+        Event::StopFailure,
         Event::SubagentStart,
         Event::SubagentStop,
+        Event::CwdChanged,
         Event::Notification,
         Event::CacheBreak,
     ];
@@ -82,6 +85,7 @@ impl Event {
             Event::PreToolUse => "PreToolUse",
             Event::PostToolUse => "PostToolUse",
             Event::PostToolUseFailure => "PostToolUseFailure",
+            Event::PostToolBatch => "PostToolBatch",
             Event::PermissionRequest => "PermissionRequest",
             Event::UserPromptSubmit => "UserPromptSubmit",
             Event::SessionStart => "SessionStart",
@@ -89,8 +93,10 @@ impl Event {
             Event::PreCompact => "PreCompact",
             Event::PostCompact => "PostCompact",
             Event::Stop => "Stop",
+            Event::StopFailure => "StopFailure",
             Event::SubagentStart => "SubagentStart",
             Event::SubagentStop => "SubagentStop",
+            Event::CwdChanged => "CwdChanged",
             Event::Notification => "Notification",
             Event::CacheBreak => "CacheBreak",
         }
@@ -122,6 +128,7 @@ impl Event {
             | Event::PermissionRequest
             | Event::PostToolUse
             | Event::PostToolUseFailure
+            | Event::PostToolBatch
             | Event::UserPromptSubmit
             | Event::PreCompact
             | Event::Stop
@@ -129,7 +136,9 @@ impl Event {
             Event::SessionStart
             | Event::SessionEnd
             | Event::PostCompact
+            | Event::StopFailure
             | Event::SubagentStart
+            | Event::CwdChanged
             | Event::Notification
             | Event::CacheBreak => false,
         }
@@ -153,6 +162,17 @@ pub struct Place {
     pub project: PathBuf,
     /// The permission mode's name.
     pub mode: &'static str,
+    /// The sub-agent in which it happened; none in the main conversation.
+    pub agent: Option<Worker>,
+}
+
+/// A sub-agent, as hooks are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worker {
+    pub id: String,
+    /// `Explore`, for example.
+    pub kind: String,
+    pub transcript: PathBuf,
 }
 
 /// One thing that happened. Made by the constructor of its event, so that no field is forgotten.
@@ -183,16 +203,25 @@ impl Occasion {
         Occasion::new(Event::PreToolUse, Some(tool), fields)
     }
 
-    /// A call has run and done what it should. `response` is an object.
-    pub fn post_tool_use(tool: &str, input: &Value, call: &str, response: Value) -> Occasion {
-        let fields = json!({ "tool_name": tool, "tool_input": input, "tool_response": response, "tool_use_id": call });
+    /// A call has run and done what it should, in so many milliseconds. `response` is an object.
+    pub fn post_tool_use(tool: &str, input: &Value, call: &str, response: Value, millis: u64) -> Occasion {
+        let fields = json!({
+            "tool_name": tool, "tool_input": input, "tool_response": response, "tool_use_id": call, "duration_ms": millis,
+        });
         Occasion::new(Event::PostToolUse, Some(tool), fields)
     }
 
     /// A call has run and failed.
-    pub fn post_tool_use_failure(tool: &str, input: &Value, call: &str, error: &str) -> Occasion {
-        let fields = json!({ "tool_name": tool, "tool_input": input, "error": error, "tool_use_id": call });
+    pub fn post_tool_use_failure(tool: &str, input: &Value, call: &str, error: &str, millis: u64) -> Occasion {
+        let fields = json!({
+            "tool_name": tool, "tool_input": input, "error": error, "tool_use_id": call, "duration_ms": millis,
+        });
         Occasion::new(Event::PostToolUseFailure, Some(tool), fields)
+    }
+
+    /// All calls of a reply have run; `calls` are objects like those of `post_tool_use`.
+    pub fn post_tool_batch(calls: &[Value]) -> Occasion {
+        Occasion::new(Event::PostToolBatch, None, json!({ "tool_calls": calls }))
     }
 
     /// A person is about to be asked whether a call may run.
@@ -229,9 +258,20 @@ impl Occasion {
         Occasion::new(Event::CacheBreak, Some(why), json!({ "cache_break": broke }))
     }
 
-    /// The agent has nothing more to do. `active`: it already continued once because a hook said so.
-    pub fn stop(active: bool) -> Occasion {
-        Occasion::new(Event::Stop, None, json!({ "stop_hook_active": active }))
+    /// The agent has nothing more to do. `active`: it already continued once because a hook said so. `last` is what it said.
+    pub fn stop(active: bool, last: &str) -> Occasion {
+        Occasion::new(Event::Stop, None, json!({ "stop_hook_active": active, "last_assistant_message": last }))
+    }
+
+    /// The turn ended because of an error: what kind, and in words.
+    pub fn stop_failure(kind: &str, words: &str, last: &str) -> Occasion {
+        let fields = json!({ "error": kind, "error_details": words, "last_assistant_message": last });
+        Occasion::new(Event::StopFailure, Some(kind), fields)
+    }
+
+    /// Commands work in another folder from now on.
+    pub fn cwd_changed(old: &Path, new: &Path) -> Occasion {
+        Occasion::new(Event::CwdChanged, None, json!({ "old_cwd": old, "new_cwd": new }))
     }
 
     /// `kind` is the agent's type, `Explore` for example.
@@ -239,9 +279,11 @@ impl Occasion {
         Occasion::new(Event::SubagentStart, Some(kind), json!({ "agent_id": id, "agent_type": kind }))
     }
 
-    pub fn subagent_stop(id: &str, kind: &str, transcript: &Path, active: bool) -> Occasion {
+    pub fn subagent_stop(worker: &Worker, active: bool, last: &str) -> Occasion {
+        let Worker { id, kind, transcript } = worker;
         let fields = json!({
             "stop_hook_active": active, "agent_id": id, "agent_type": kind, "agent_transcript_path": transcript,
+            "last_assistant_message": last,
         });
         Occasion::new(Event::SubagentStop, Some(kind), fields)
     }
@@ -270,6 +312,10 @@ impl Occasion {
             "hook_event_name": self.event.name(),
         });
         if let Value::Object(object) = &mut input {
+            if let Some(agent) = &place.agent {
+                object
+                    .extend([("agent_id", &agent.id), ("agent_type", &agent.kind)].map(|(k, v)| (k.into(), json!(v))));
+            }
             object.extend(self.fields.clone());
         }
         format!("{input}\n").into_bytes()
@@ -345,8 +391,10 @@ mod tests {
             cwd: "/p/sub".into(),
             project: "/p".into(),
             mode: "plan",
+            agent: None,
         };
         let input = json!({ "command": "ls" });
+        let worker = Worker { id: "a1".into(), kind: "Explore".into(), transcript: "/h/a1".into() };
         for (occasion, name, fields) in [
             (
                 Occasion::pre_tool_use("Bash", &input, "c1"),
@@ -354,14 +402,14 @@ mod tests {
                 r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c1""#,
             ),
             (
-                Occasion::post_tool_use("Bash", &input, "c1", json!({ "stdout": "a" })),
+                Occasion::post_tool_use("Bash", &input, "c1", json!({ "stdout": "a" }), 5),
                 "PostToolUse:Bash",
-                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{"stdout":"a"},"tool_use_id":"c1""#,
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_response":{"stdout":"a"},"tool_use_id":"c1","duration_ms":5"#,
             ),
             (
-                Occasion::post_tool_use_failure("Bash", &input, "c1", "no"),
+                Occasion::post_tool_use_failure("Bash", &input, "c1", "no", 5),
                 "PostToolUseFailure:Bash",
-                r#""tool_name":"Bash","tool_input":{"command":"ls"},"error":"no","tool_use_id":"c1""#,
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"error":"no","tool_use_id":"c1","duration_ms":5"#,
             ),
             (
                 Occasion::permission_request("Bash", &input, "c1"),
@@ -381,16 +429,27 @@ mod tests {
                 "PostCompact:auto",
                 r#""trigger":"auto","tier":"prune","tokens_before":9,"tokens_after":3"#,
             ),
-            (Occasion::stop(true), "Stop", r#""stop_hook_active":true"#),
+            (Occasion::post_tool_batch(&[json!({ "a": 1 })]), "PostToolBatch", r#""tool_calls":[{"a":1}]"#),
+            (Occasion::stop(true, "Done."), "Stop", r#""stop_hook_active":true,"last_assistant_message":"Done.""#),
+            (
+                Occasion::stop_failure("rate_limit", "wait", ""),
+                "StopFailure:rate_limit",
+                r#""error":"rate_limit","error_details":"wait","last_assistant_message":"""#,
+            ),
+            (
+                Occasion::cwd_changed(Path::new("/p"), Path::new("/p/a")),
+                "CwdChanged",
+                r#""old_cwd":"/p","new_cwd":"/p/a""#,
+            ),
             (
                 Occasion::subagent_start("a1", "Explore"),
                 "SubagentStart:Explore",
                 r#""agent_id":"a1","agent_type":"Explore""#,
             ),
             (
-                Occasion::subagent_stop("a1", "Explore", Path::new("/h/a1"), false),
+                Occasion::subagent_stop(&worker, false, "Found."),
                 "SubagentStop:Explore",
-                r#""stop_hook_active":false,"agent_id":"a1","agent_type":"Explore","agent_transcript_path":"/h/a1""#,
+                r#""stop_hook_active":false,"agent_id":"a1","agent_type":"Explore","agent_transcript_path":"/h/a1","last_assistant_message":"Found.""#,
             ),
             (
                 Occasion::notification("idle_prompt", "x"),
@@ -405,6 +464,21 @@ mod tests {
             );
             assert_eq!(String::from_utf8(occasion.input(&place)).unwrap(), format!("{common},{fields}}}\n"));
         }
+    }
+
+    #[test]
+    fn a_sub_agent_is_named() {
+        let worker = Worker { id: "a1".into(), kind: "Explore".into(), transcript: "/h/a1".into() };
+        let place = Place {
+            session: "s".into(),
+            transcript: "/t".into(),
+            cwd: "/p".into(),
+            project: "/p".into(),
+            mode: "default",
+            agent: Some(worker),
+        };
+        let input = String::from_utf8(Occasion::user_prompt_submit("x").input(&place)).unwrap();
+        assert!(input.ends_with("\"agent_id\":\"a1\",\"agent_type\":\"Explore\",\"prompt\":\"x\"}\n"), "{input}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::command::{End, Ran, capped};
+use super::config::OnFailure;
 use super::event::Event;
 use super::report::{Ended, Report};
 
@@ -88,6 +89,15 @@ pub(super) struct Said {
 }
 
 impl Said {
+    /// This decision, with whatever else the other one says.
+    fn with(self, other: Said) -> Said {
+        let note = match (self.note, other.note) {
+            (Some(own), Some(other)) => Some(format!("{own}\n{other}")),
+            (own, other) => own.or(other),
+        };
+        Said { verdict: self.verdict.or(other.verdict), block: self.block, note, ..other }
+    }
+
     /// The report about a hook that said this.
     pub(super) fn report(&self, ran: &Ran, mut report: Report) -> Report {
         report.millis = ran.millis;
@@ -103,24 +113,72 @@ impl Said {
 }
 
 /// Reads what a hook said from how it ended and what it wrote.
-pub(super) fn read(event: Event, ran: &Ran) -> Said {
-    let failed = |why: String, ended| Said { note: Some(why), ended: Some(ended), ..Said::default() };
+pub(super) fn read(event: Event, ran: &Ran, on_failure: OnFailure) -> Said {
+    let failed = |why: String, ended| {
+        let blocked = match on_failure {
+            OnFailure::Continue => Said::default(),
+            OnFailure::Block => blocked(event, why.clone()),
+        };
+        Said { note: Some(why), ended: Some(ended), ..blocked }
+    };
+    let stdout = ran.stdout.trim();
     match &ran.end {
-        End::NotStarted(why) => failed(why.clone(), Ended::Failed),
+        End::Failed(why) => failed(why.clone(), Ended::Failed),
         End::TimedOut(after) => failed(format!("timed out after {} s", after.as_secs_f64()), Ended::TimedOut),
         End::Killed => failed("killed by a signal".into(), Ended::Failed),
-        End::Exited(0) => succeeded(event, ran.stdout.trim()),
-        End::Exited(2) => {
-            let reason = capped(&ran.stderr);
-            let reason = if reason.is_empty() { "the hook gave no reason".to_owned() } else { reason };
-            Said { ended: Some(Ended::Blocked), ..blocked(event, reason) }
-        }
-        End::Exited(code) => {
-            let words = capped(&ran.stderr);
-            let why = if words.is_empty() { String::new() } else { format!(": {words}") };
-            failed(format!("exit code {code}{why}"), Ended::Failed)
-        }
+        End::Exited(code) => match (code, written(stdout)) {
+            (0 | 2, Written::Broken(why)) if on_failure == OnFailure::Block => failed(why, Ended::Failed),
+            // It says more than a number can.
+            (2, Written::Object(object)) => {
+                let said = from_json(event, &object);
+                let denied = said.verdict.as_ref().is_some_and(|verdict| verdict.decision == Decision::Deny);
+                match denied || said.block.is_some() {
+                    true => said,
+                    false => Said { ended: Some(Ended::Blocked), ..objects(event, ran).with(said) },
+                }
+            }
+            (_, Written::Object(object)) => from_json(event, &object),
+            (0, Written::Broken(why)) => Said { note: Some(why), ..printed(event, stdout) },
+            (0, Written::Text) => printed(event, stdout),
+            (2, _) => Said { ended: Some(Ended::Blocked), ..objects(event, ran) },
+            _ => {
+                let words = capped(&ran.stderr);
+                let why = if words.is_empty() { String::new() } else { format!(": {words}") };
+                failed(format!("exit code {code}{why}"), Ended::Failed)
+            }
+        },
     }
+}
+
+/// What a hook wrote on its standard output.
+enum Written {
+    Object(Map<String, Value>),
+    /// It begins like an object, and why it cannot be read as one.
+    Broken(String),
+    Text,
+}
+
+fn written(stdout: &str) -> Written {
+    if !stdout.starts_with('{') {
+        return Written::Text;
+    }
+    match serde_json::from_str::<Value>(stdout) {
+        Ok(Value::Object(object)) => Written::Object(object),
+        Ok(_) => Written::Text,
+        Err(error) => Written::Broken(format!("its output looks like JSON but is not valid: {error}")),
+    }
+}
+
+/// What is printed, where that joins the conversation.
+fn printed(event: Event, stdout: &str) -> Said {
+    let context = Some(capped(stdout)).filter(|text| event.prints_context() && !text.is_empty());
+    Said { context, ..Said::default() }
+}
+
+/// Exit code 2: the reason is on standard error.
+fn objects(event: Event, ran: &Ran) -> Said {
+    let reason = capped(&ran.stderr);
+    blocked(event, if reason.is_empty() { "the hook gave no reason".to_owned() } else { reason })
 }
 
 /// What a block means for the event.
@@ -131,21 +189,6 @@ fn blocked(event: Event, reason: String) -> Said {
         }
         event if event.blocks() => Said { block: Some(reason), ..Said::default() },
         _ => Said { note: Some(reason), ..Said::default() },
-    }
-}
-
-fn succeeded(event: Event, stdout: &str) -> Said {
-    let plain = || {
-        let context = Some(capped(stdout)).filter(|text| event.prints_context() && !text.is_empty());
-        Said { context, ..Said::default() }
-    };
-    if !stdout.starts_with('{') {
-        return plain();
-    }
-    match serde_json::from_str::<Value>(stdout) {
-        Ok(Value::Object(object)) => from_json(event, &object),
-        Ok(_) => plain(),
-        Err(error) => Said { note: Some(format!("its output looks like JSON but is not valid: {error}")), ..plain() },
     }
 }
 
@@ -218,6 +261,10 @@ mod tests {
     use super::super::config::Origin;
     use super::*;
 
+    fn read(event: Event, ran: &Ran) -> Said {
+        super::read(event, ran, OnFailure::Continue)
+    }
+
     fn ran(code: i32, stdout: &str, stderr: &str) -> Ran {
         Ran { end: End::Exited(code), stdout: stdout.into(), stderr: stderr.into(), millis: 7 }
     }
@@ -258,7 +305,7 @@ mod tests {
         let late = Ran { end: End::TimedOut(Duration::from_millis(500)), ..ran(0, "{}", "") };
         check(Stop, late, "note \"timed out after 0.5 s\" · TimedOut");
         check(Stop, Ran { end: End::Killed, ..ran(0, "", "") }, "note \"killed by a signal\" · Failed");
-        check(Stop, Ran { end: End::NotStarted("no bash".into()), ..ran(0, "", "") }, "note \"no bash\" · Failed");
+        check(Stop, Ran { end: End::Failed("no bash".into()), ..ran(0, "", "") }, "note \"no bash\" · Failed");
     }
 
     #[test]
@@ -321,6 +368,55 @@ mod tests {
             &own("UserPromptSubmit", r#", "additionalContext": "it is Monday""#),
             "context \"it is Monday\"",
         );
+    }
+
+    #[test]
+    fn json_speaks_whatever_the_exit_code() {
+        use Event::*;
+        let check = |event: Event, code, json: &str, want: &str| {
+            assert_eq!(shown(&read(event, &ran(code, json, "words"))), want, "{code} {json}");
+        };
+        check(PreToolUse, 1, r#"{"decision": "approve", "reason": "ok"}"#, "Allow \"ok\"");
+        check(Stop, 3, r#"{"decision": "block", "reason": "no"}"#, "block \"no\" · Blocked");
+        check(Stop, 1, r#"{"systemMessage": "hi"}"#, "note \"hi\"");
+        check(Stop, 1, "{", "note \"exit code 1: words\" · Failed");
+        check(PreToolUse, 2, r#"{"decision": "approve"}"#, "Deny \"words\" · Blocked");
+        check(PreToolUse, 2, r#"{"decision": "block", "reason": "no"}"#, "Deny \"no\" · Blocked");
+        check(
+            Stop,
+            2,
+            r#"{"systemMessage": "hi", "continue": false}"#,
+            "block \"words\" · stop \"\" · note \"hi\" · Blocked",
+        );
+        check(Stop, 2, "{", "block \"words\" · Blocked");
+        check(SessionStart, 2, r#"{"systemMessage": "hi"}"#, "note \"words\\nhi\" · Blocked");
+    }
+
+    #[test]
+    fn a_failure_blocks_where_the_hook_says_so() {
+        use Event::*;
+        let check = |event: Event, ran: Ran, want: &str| {
+            assert_eq!(shown(&super::read(event, &ran, OnFailure::Block)), want, "{event} {ran:?}");
+        };
+        let ended = |end| Ran { end, ..ran(0, "", "") };
+        check(
+            PreToolUse,
+            ended(End::Failed("no such host".into())),
+            "Deny \"no such host\" · note \"no such host\" · Failed",
+        );
+        check(PreToolUse, ended(End::Killed), "Deny \"killed by a signal\" · note \"killed by a signal\" · Failed");
+        let late = "timed out after 1 s";
+        check(
+            UserPromptSubmit,
+            ended(End::TimedOut(Duration::from_secs(1))),
+            &format!("block \"{late}\" · note \"{late}\" · TimedOut"),
+        );
+        check(Stop, ran(1, "", ""), "block \"exit code 1\" · note \"exit code 1\" · Failed");
+        check(Stop, ran(1, r#"{"systemMessage": "hi"}"#, ""), "note \"hi\"");
+        let broken = "its output looks like JSON but is not valid: EOF while parsing an object at line 1 column 1";
+        check(Stop, ran(0, "{", ""), &format!("block \"{broken}\" · note \"{broken}\" · Failed"));
+        check(Stop, ran(0, "fine", ""), "");
+        check(Stop, ran(2, "", "no"), "block \"no\" · Blocked");
     }
 
     #[test]

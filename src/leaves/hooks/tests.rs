@@ -22,7 +22,14 @@ fn group(matcher: &str, commands: &[&str]) -> Value {
 }
 
 fn place(dir: &Path) -> Place {
-    Place { session: "s".into(), transcript: "/t".into(), cwd: dir.into(), project: dir.into(), mode: "default" }
+    Place {
+        session: "s".into(),
+        transcript: "/t".into(),
+        cwd: dir.into(),
+        project: dir.into(),
+        mode: "default",
+        agent: None,
+    }
 }
 
 /// Runs the occasion; the outputs of what ran, in order.
@@ -44,7 +51,7 @@ async fn what_matches_runs_and_identical_commands_run_once() {
     }));
     assert_eq!(run(&hooks, &bash()).await, ["a", "b"]);
     assert_eq!(run(&hooks, &Occasion::pre_tool_use("Edit", &json!({}), "c")).await, ["c", "a"]);
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["stop"]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, ["stop"]);
     assert_eq!(run(&hooks, &Occasion::session_end(EndReason::Exit)).await, [] as [String; 0]);
     assert!(hooks.listens(Event::Stop) && !hooks.listens(Event::SessionEnd));
 }
@@ -54,21 +61,21 @@ async fn hooks_run_side_by_side() {
     // Each waits for what the other makes.
     let wait = |own: &str, other: &str| format!("touch {own}; until [ -e {other} ]; do sleep 0.01; done; echo {own}");
     let hooks = user(json!({ "Stop": [group("", &[&wait("one", "two"), &wait("two", "one")])] }));
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["one", "two"]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, ["one", "two"]);
 }
 
 #[tokio::test]
 async fn once_is_once_in_a_session() {
     let hooks = user(json!({ "Stop": [{ "hooks": [{ "type": "command", "command": "echo a", "once": true }] }] }));
     let dir = tempfile::tempdir().unwrap();
-    let outcome = hooks.run(&Occasion::stop(false), &place(dir.path()), &Settings::default()).await;
+    let outcome = hooks.run(&Occasion::stop(false, ""), &place(dir.path()), &Settings::default()).await;
     assert_eq!(outcome.once.len(), 1);
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, [] as [String; 0]);
-    assert_eq!(run(&hooks.branch(), &Occasion::stop(false)).await, [] as [String; 0]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, [] as [String; 0]);
+    assert_eq!(run(&hooks.branch(), &Occasion::stop(false, "")).await, [] as [String; 0]);
     hooks.restart(&BTreeSet::new());
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["a"]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, ["a"]);
     hooks.restart(&outcome.once.into_iter().collect());
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, [] as [String; 0]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, [] as [String; 0]);
 }
 
 #[tokio::test]
@@ -78,11 +85,11 @@ async fn registered_hooks_last_until_they_are_removed() {
     let (registration, problems) =
         hooks.register(Origin::Skill("x".into()), Some("/skill".into()), &raw, &Sealed::default());
     assert_eq!(problems, ["`hooks.Halt` is ignored: no such event"]);
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, ["/skill"]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, ["/skill"]);
     let branch = hooks.branch();
     hooks.remove(registration);
-    assert_eq!(run(&hooks, &Occasion::stop(false)).await, [] as [String; 0]);
-    assert_eq!(run(&branch, &Occasion::stop(false)).await, ["/skill"]);
+    assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, [] as [String; 0]);
+    assert_eq!(run(&branch, &Occasion::stop(false, "")).await, ["/skill"]);
 }
 
 #[tokio::test]
@@ -93,7 +100,7 @@ async fn the_switch_leaves_the_administrators_hooks_on() {
             vec![of(Origin::Managed("m".into()), "echo managed"), of(Origin::User("u".into()), "echo user")],
             switch,
         );
-        assert_eq!(run(&hooks, &Occasion::stop(false)).await, want);
+        assert_eq!(run(&hooks, &Occasion::stop(false, "")).await, want);
         assert_eq!(hooks.rows().iter().filter(|row| !row.off).count(), want.len());
         assert_eq!(hooks.listens(Event::Stop), !want.is_empty());
     }
@@ -107,7 +114,7 @@ async fn rows_tell_the_last_result() {
     let hooks = user(json!({
         "Stop": [group("", &["exit 2"])], "PreToolUse": [group("Bash", &["exit 1"])], "SessionEnd": [group("", &["true"])],
     }));
-    run(&hooks, &Occasion::stop(false)).await;
+    run(&hooks, &Occasion::stop(false, "")).await;
     run(&hooks, &bash()).await;
     let shown: Vec<String> = hooks
         .rows()
@@ -118,11 +125,12 @@ async fn rows_tell_the_last_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_does_not_say_has_a_minute_and_at_the_end_seconds() {
+async fn a_hook_that_does_not_say_has_ten_minutes_and_less_where_somebody_waits() {
     let dir = tempfile::tempdir().unwrap();
     for (event, timeout, occasion, want) in [
-        ("Stop", None, Occasion::stop(false), "timed out after 60 s"),
-        ("SessionEnd", None, Occasion::session_end(EndReason::Exit), "timed out after 5 s"),
+        ("Stop", None, Occasion::stop(false, ""), "timed out after 600 s"),
+        ("UserPromptSubmit", None, Occasion::user_prompt_submit("x"), "timed out after 30 s"),
+        ("SessionEnd", None, Occasion::session_end(EndReason::Exit), "timed out after 1.5 s"),
         ("SessionEnd", Some(7.5), Occasion::session_end(EndReason::Exit), "timed out after 7.5 s"),
     ] {
         let hook = json!({ "type": "command", "command": "sleep 1000", "timeout": timeout });
@@ -145,5 +153,5 @@ async fn an_async_hook_runs_apart_and_has_no_say() {
     let beside = hooks.beside(&bash(), &place(dir.path()), &Settings::default()).unwrap();
     let outcome = beside.await;
     assert_eq!((outcome.verdict, outcome.context), (None, vec!["later".to_owned()]));
-    assert!(hooks.beside(&Occasion::stop(false), &place(dir.path()), &Settings::default()).is_none());
+    assert!(hooks.beside(&Occasion::stop(false, ""), &place(dir.path()), &Settings::default()).is_none());
 }

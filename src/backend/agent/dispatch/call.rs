@@ -111,10 +111,12 @@ pub(super) struct Done {
     pub(super) after: Vec<After>,
     /// What a command changed.
     pub(super) changed: Option<Finished>,
+    /// How long it ran, in milliseconds.
+    pub(super) millis: u64,
 }
 
 impl From<ToolResult> for Done {
     fn from(result: ToolResult) -> Done {
-        Done { result, after: Vec::new(), changed: None }
+        Done { result, after: Vec::new(), changed: None, millis: 0 }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::admit::Admission;
@@ -39,12 +39,14 @@ struct Call {
     result: Option<ToolResult>,
     /// What a command changed.
     changed: Option<Finished>,
+    millis: u64,
 }
 
 impl Watched {
     /// Keeps the calls whose results hooks want to see.
     pub(super) fn of(permitted: &[Permitted], hooks: &Hooks, grounds: &Grounds<'_>) -> Watched {
-        if !hooks.listens(Hook::PostToolUse) && !hooks.listens(Hook::PostToolUseFailure) {
+        if ![Hook::PostToolUse, Hook::PostToolUseFailure, Hook::PostToolBatch].iter().any(|event| hooks.listens(*event))
+        {
             return Watched(Vec::new());
         }
         let mut conditions = hooks.conditions(Hook::PostToolUse);
@@ -56,14 +58,15 @@ impl Watched {
             target: permitted.permit.target().map(Path::to_owned),
             result: None,
             changed: None,
+            millis: 0,
         };
         Watched(permitted.iter().map(call).collect())
     }
 
     /// Keeps what a call came to.
-    pub(super) fn note(&mut self, result: &ToolResult, changed: Option<Finished>) {
+    pub(super) fn note(&mut self, result: &ToolResult, changed: Option<Finished>, millis: u64) {
         if let Some(call) = self.0.iter_mut().find(|call| call.call.id == result.id) {
-            (call.result, call.changed) = (Some(result.clone()), changed);
+            (call.result, call.changed, call.millis) = (Some(result.clone()), changed, millis);
         }
     }
 }
@@ -158,16 +161,20 @@ impl Hooking {
     pub(super) async fn after_calls(
         &mut self,
         watched: Watched,
-        (place, settings): (hooks::Place, hooks::Settings),
+        at: (hooks::Place, hooks::Settings),
         conversation: &mut Conversation,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Option<TurnEnd>, session::Error> {
+        let (place, settings) = &at;
+        if self.hooks.listens(Hook::PostToolBatch) {
+            self.batch.extend(watched.0.iter().filter_map(told_of));
+        }
         let seen: Vec<(Call, Occasion)> =
             watched.0.into_iter().filter_map(|call| occasion(&call).map(|occasion| (call, occasion))).collect();
-        seen.iter().for_each(|(_, occasion)| self.run_later(occasion, &place, &settings));
+        seen.iter().for_each(|(_, occasion)| self.run_later(occasion, place, settings));
         let outcomes = {
-            let runs = seen.iter().map(|(_, occasion)| self.hooks.run(occasion, &place, &settings));
+            let runs = seen.iter().map(|(_, occasion)| self.hooks.run(occasion, place, settings));
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Vec::new(),
@@ -197,6 +204,38 @@ impl Hooking {
         }
         Ok(end)
     }
+
+    /// Lets hooks see all calls of a reply together. Some when they end the turn.
+    pub(super) async fn after_batch(
+        &mut self,
+        (place, settings): (hooks::Place, hooks::Settings),
+        conversation: &mut Conversation,
+        mailbox: &Mailbox,
+        cancel: &CancellationToken,
+    ) -> Result<Option<TurnEnd>, session::Error> {
+        let calls = std::mem::take(&mut self.batch);
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        let occasion = Occasion::post_tool_batch(&calls);
+        let Some(outcome) = self.run(&occasion, &place, &settings, cancel).await else { return Ok(None) };
+        conversation.note_hooks(&outcome, mailbox).await?;
+        for text in outcome.context {
+            conversation.push(told(Hook::PostToolBatch, &text), mailbox).await?;
+        }
+        let Some(reason) = outcome.stop.or(outcome.block) else { return Ok(None) };
+        tell_stop(&reason, mailbox).await;
+        Ok(Some(TurnEnd::Stopped))
+    }
+}
+
+/// What PostToolBatch hooks are told of a call; none where it did not run.
+fn told_of(call: &Call) -> Option<Value> {
+    let (ToolCall { id, name, input, .. }, result) = (&call.call, call.result.as_ref()?);
+    Some(json!({
+        "tool_name": name, "tool_input": input, "tool_use_id": id.as_str(), "tool_response": result.text(),
+        "duration_ms": call.millis,
+    }))
 }
 
 fn occasion(call: &Call) -> Option<Occasion> {
@@ -224,11 +263,11 @@ fn occasion(call: &Call) -> Option<Occasion> {
                 }
                 _ => {}
             }
-            Some(Occasion::post_tool_use(name, input, id.as_str(), response).meeting(call.meets.clone()))
+            Some(Occasion::post_tool_use(name, input, id.as_str(), response, call.millis).meeting(call.meets.clone()))
         }
-        Ended::Error => {
-            Some(Occasion::post_tool_use_failure(name, input, id.as_str(), &text).meeting(call.meets.clone()))
-        }
+        Ended::Error => Some(
+            Occasion::post_tool_use_failure(name, input, id.as_str(), &text, call.millis).meeting(call.meets.clone()),
+        ),
         Ended::Denied | Ended::Interrupted => None,
     }
 }

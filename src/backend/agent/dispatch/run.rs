@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
@@ -83,6 +84,7 @@ impl Runner {
             live,
             cancel: self.cancel.clone(),
         };
+        let started = Instant::now();
         let running = AssertUnwindSafe(work.run(context)).catch_unwind();
         tokio::pin!(running);
         let finished = loop {
@@ -103,7 +105,8 @@ impl Runner {
         if outcome == Outcome::Ok {
             content.extend(told.map(Content::text));
         }
-        Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after, changed: None }
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Done { result: ToolResult { id: call.id, outcome, content, display, effects }, after, changed: None, millis }
     }
 
     /// With settings under which git does not run what a repository names, nor anything a program of the project, where the

@@ -68,8 +68,8 @@ impl Policy {
     fn hooks_of(&self, skill: &Skill) -> Option<(Value, hooks::Definitions, Bound)> {
         let given = Value::Object(skill.hooks.clone()?);
         let (hooks, _) = hooks::Definitions::read(&given);
-        let commands = hooks.all().map(|(_, _, hook)| hook.command.as_str());
-        let runs = Bound::commands(&self.places.project, commands);
+        let commands: Vec<String> = hooks.all().filter_map(|(_, _, hook)| hook.command()).collect();
+        let runs = Bound::commands(&self.places.project, commands.iter().map(String::as_str));
         Some((given, hooks, runs))
     }
 
