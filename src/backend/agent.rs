@@ -382,6 +382,11 @@ impl Agent {
         Ok(outcome)
     }
 
+    /// Ends a command in the background, as the user wants it; false where none of that name runs.
+    pub fn stop_task(&mut self, task: &str) -> bool {
+        self.tasks.stop("by the user", |begun| begun.task == task)
+    }
+
     /// The user is wanted.
     pub fn notify(&mut self, kind: &str, message: &str) {
         if self.hooking.worker.is_none() && self.hooking.hooks.listens(Hook::Notification) {

@@ -13,7 +13,8 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{FileDiff, Todo, TodoStatus};
 use crate::protocol::report::{
-    Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
+    Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, TaskRow,
+    Verdict,
 };
 use crate::protocol::{Access, Changes, MemoryRow, ModelList, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::{shown, visible};
@@ -37,6 +38,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Broken(broken) => cache::why(broken),
         Report::Changes(changes) => self::changes(changes),
         Report::Todos(items) => todos(items),
+        Report::Tasks(rows) => tasks(rows),
         Report::Settings(settings) => self::settings(settings),
         Report::SettingChanged(change) => setting_changed(change),
         Report::Skills(list) => skills(list),
@@ -277,6 +279,31 @@ fn todos(items: &[Todo]) -> String {
         let _ = write!(text, "  \n{mark} {words}");
         text
     })
+}
+
+fn tasks(rows: &[TaskRow]) -> String {
+    if rows.is_empty() {
+        return "No command has run in the background.".into();
+    }
+    let running = rows.iter().filter(|row| row.ended.is_none()).count();
+    let mut text = format!("In the background: {running} running, {} ended", rows.len() - running);
+    let code = |text: &str| format!("`{}`", text.replace('`', "'"));
+    for row in rows {
+        let how = row.ended.as_deref().unwrap_or("is running");
+        let _ = write!(text, "\n\n**{}** {how}: {}", row.task, code(&row.title));
+        match row.tail.is_empty() {
+            true => text.push_str("  \nIt has written nothing."),
+            false => {
+                let _ = write!(text, "\n\n{}", fenced(&row.tail.join("\n")));
+            }
+        }
+    }
+    if let Some(row) = rows.iter().find(|row| row.ended.is_none()) {
+        let folder = row.output.parent().unwrap_or(&row.output).display();
+        let _ =
+            write!(text, "\n\n`/tasks stop {}` stops it. The output is in {}.", row.task, code(&folder.to_string()));
+    }
+    text
 }
 
 /// One key, or every key that somebody set.

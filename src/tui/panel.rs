@@ -35,6 +35,7 @@ impl Panel {
             Report::Cost(_) | Report::Broken(_) => Builtin::Cost,
             Report::Changes(_) => Builtin::Diff,
             Report::Todos(_) => Builtin::Todos,
+            Report::Tasks(_) => Builtin::Tasks,
             Report::Settings(_) => Builtin::Config,
             Report::Skills(_) => Builtin::Skills,
             Report::Doctor(_) => Builtin::Doctor,

@@ -200,6 +200,33 @@ async fn going_back_to_before_a_command_ends_it() {
 }
 
 #[tokio::test]
+async fn the_user_lists_what_runs_and_stops_it() {
+    let script = starts(&format!("printf 'one\\n\\033[31mtwo\\n'; {}", until("never")))
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let ran = harness(&script)
+        .prompt("go")
+        .prompt("/tasks")
+        .prompt("/tasks stop b1")
+        .wait_for(ENDED)
+        .prompt("/tasks")
+        .run()
+        .await;
+    let trace = lines(&ran, &["notice", "item", "error"]);
+    let want = [
+        "1 running, 0 ended",
+        "**b1** is running: `the run`",
+        "`/tasks stop b1` stops it",
+        "was stopped (by the user)",
+    ];
+    let want = want.into_iter().chain(["0 running, 1 ended", "**b1** was stopped (by the user): `the run`", "one⏎two"]);
+    let mut rest = trace.as_str();
+    for words in want {
+        let at = rest.find(words).unwrap_or_else(|| panic!("{words}: {trace}"));
+        rest = &rest[at..];
+    }
+}
+
+#[tokio::test]
 async fn a_command_of_a_sub_agent_ends_with_it() {
     let launch = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"});
     let script = calls("Task", launch)

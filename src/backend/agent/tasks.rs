@@ -84,12 +84,15 @@ impl Tasks {
         Some(Over { ended, tell })
     }
 
-    /// Ends those that are meant; they come as any other that has ended.
-    pub(super) fn stop(&mut self, by: &'static str, which: impl Fn(&Begun) -> bool) {
+    /// Ends those that are meant; they come as any other that has ended. Whether there are any.
+    pub(super) fn stop(&mut self, by: &'static str, which: impl Fn(&Begun) -> bool) -> bool {
+        let mut any = false;
         for running in self.running.iter_mut().filter(|running| which(&running.begun)) {
             running.by.get_or_insert(by);
             running.cancel.cancel();
+            any = true;
         }
+        any
     }
 
     /// As front ends show them.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, skills};
+use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, skills, waiting};
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
@@ -80,6 +80,7 @@ impl Engine {
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
             Builtin::Plan => return self.plan(args).await,
             Builtin::Skills => self.skills(args).await,
+            Builtin::Tasks => waiting::stop(self, args).await,
             Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
                 self.fail(format!("/{name} needs a terminal")).await

@@ -8,11 +8,16 @@ use super::Setup;
 use crate::agent::Snapshot;
 use crate::agent::mailbox::Mailbox;
 use crate::permission::{Entry, RuleSet, Source};
+use crate::protocol::report::TaskRow;
 use crate::protocol::{
     AgentLog, Earlier, Event, FoundList, FoundRow, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow,
 };
+use crate::session::entry::Ended;
 use crate::session::recall::{self, Hit, Terms};
+use crate::session::tasks::Task;
 use crate::session::{self, Session, Transcripts, index};
+use crate::stdx::ansi;
+use crate::tools;
 
 /// Most prompts that a front end gets to search in.
 pub(super) const HISTORY: usize = 1_000;
@@ -36,6 +41,30 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
         Earlier { items: Vec::new(), from: 0, until: 0, older: 0, newer: 0 }
     });
     mailbox.emit(Event::Listed(Listed::Earlier(earlier))).await;
+}
+
+/// Most lines of output of a command in the background that are listed, and bytes of the file in which they are looked for.
+const TAIL: usize = 5;
+const LOOKED: u64 = 4096;
+
+/// The commands in the background that a session knows of: those that run first, then the others, newest first.
+pub(super) fn tasks(session: &Session) -> Vec<TaskRow> {
+    let row = |task: &Task| {
+        let output = session.store().task_output(&task.begun.task);
+        let written = tools::tail(&output, LOOKED).map(|(_, text)| text).unwrap_or_default();
+        let lines: Vec<String> = written.trim_end().lines().map(ansi::visible).collect();
+        TaskRow {
+            task: task.begun.task.clone(),
+            title: task.begun.title(),
+            ended: task.ended.as_ref().map(Ended::how),
+            tail: lines[lines.len().saturating_sub(TAIL)..].to_vec(),
+            output,
+        }
+    };
+    let mut rows: Vec<TaskRow> = session.facts().tasks.iter().map(row).collect();
+    rows.reverse();
+    rows.sort_by_key(|row| row.ended.is_some());
+    rows
 }
 
 /// The memory files in use, and a place for the project's own if it has none yet.

@@ -92,6 +92,7 @@ impl<'a> Look<'a> {
             Builtin::Cost => return Some(self.cost(args, session)),
             Builtin::Diff => Report::Changes(self.changes(session).await),
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
+            Builtin::Tasks => Report::Tasks(lists::tasks(session)),
             Builtin::Status => self.status(session),
             Builtin::Sandbox => self.sandbox(session).await,
             Builtin::Thinking => Report::Thinking(self.agent.thinking(session)),

@@ -50,3 +50,18 @@ pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     }
     false
 }
+
+/// `/tasks stop <id>`.
+pub(super) async fn stop(engine: &mut Engine, args: &str) {
+    let task = args.trim().strip_prefix("stop").filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim);
+    match task {
+        // Its end is told like that of any other.
+        Some(task) if engine.agent.stop_task(task) => {}
+        Some(task) => {
+            engine.fail(format!("No command {task} is running in the background. `/tasks` lists them.")).await;
+        }
+        None => {
+            engine.fail(format!("Unknown: `/tasks {args}`. `/tasks` lists commands, `/tasks stop b1` stops one.")).await
+        }
+    }
+}

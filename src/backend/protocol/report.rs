@@ -31,6 +31,7 @@ pub enum Report {
     Broken(Broken),
     Changes(Changes),
     Todos(Vec<Todo>),
+    Tasks(Vec<TaskRow>),
     Settings(Settings),
     SettingChanged(SettingChanged),
     Skills(SkillList),
@@ -46,6 +47,20 @@ pub enum Report {
     Freed(Freed),
     /// The session that a person worked in has ended.
     Ended(Ended),
+}
+
+/// A command in the background.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRow {
+    /// What `/tasks stop` calls it.
+    pub task: String,
+    pub title: String,
+    /// How it ended; none while it runs.
+    pub ended: Option<String>,
+    /// The last lines of what it wrote, without what a terminal would obey.
+    pub tail: Vec<String>,
+    /// Where all of that is.
+    pub output: PathBuf,
 }
 
 /// What a session came to.

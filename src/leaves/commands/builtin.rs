@@ -25,6 +25,7 @@ pub enum Builtin {
     Config,
     Diff,
     Todos,
+    Tasks,
     Doctor,
     BugReport,
     Hooks,
@@ -110,7 +111,7 @@ impl Builtin {
         use Builtin::*;
         [
             ("Session", &[Clear, Resume, Find, Rename, Export, Copy, Status, Cost, Exit]),
-            ("Context", &[Context, Compact, Memory, Todos]),
+            ("Context", &[Context, Compact, Memory, Todos, Tasks]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
             ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Hooks]),
             ("Help", &[Help, Doctor, Sandbox, BugReport]),
@@ -277,6 +278,10 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .looks(always)
             .list(ListKind::Changes),
         Row::new(Todos, "todos", "Show the agent's todo list").looks(always),
+        Row::new(Tasks, "tasks", "List commands in the background with the end of their output, or stop one")
+            .looks(bare)
+            .hint("[stop id]")
+            .also(&["bashes"]),
         Row::new(Doctor, "doctor", "Check the installation").looks(always),
         Row::new(BugReport, "bug-report", "Write a bug report to a file; nothing is sent").looks(always),
         Row::new(Hooks, "hooks", "List hooks with their sources and last results").looks(always),
