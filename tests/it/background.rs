@@ -209,6 +209,8 @@ async fn the_user_lists_what_runs_and_stops_it() {
         .prompt("/tasks stop b1")
         .wait_for(ENDED)
         .prompt("/tasks")
+        .prompt("!rm ../.claude/*/tasks/b1.output")
+        .prompt("/tasks")
         .run()
         .await;
     let trace = lines(&ran, &["notice", "item", "error"]);
@@ -218,7 +220,12 @@ async fn the_user_lists_what_runs_and_stops_it() {
         "`/tasks stop b1` stops it",
         "was stopped (by the user)",
     ];
-    let want = want.into_iter().chain(["0 running, 1 ended", "**b1** was stopped (by the user): `the run`", "one⏎two"]);
+    let want = want.into_iter().chain([
+        "0 running, 1 ended",
+        "**b1** was stopped (by the user): `the run`",
+        "one⏎two",
+        "Its output cannot be read: ",
+    ]);
     let mut rest = trace.as_str();
     for words in want {
         let at = rest.find(words).unwrap_or_else(|| panic!("{words}: {trace}"));

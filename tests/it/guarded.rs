@@ -157,6 +157,22 @@ async fn a_rule_does_not_reach_into_other_processes() {
     assert!(told.contains("outside -1 False sbx-keeper -1 False own 0"), "{told}");
 }
 
+/// What git tracks it can read, also in a folder whose name says that it holds secrets: else it takes it for changed.
+#[tokio::test]
+async fn git_reads_what_it_tracks() {
+    if !confines().await || !is_there("git") {
+        return;
+    }
+    let harness = Harness::new().unattended();
+    let make = "git init -q -b main && mkdir secrets && echo x > secrets/p.txt && git add . && \
+        git -c user.name=a -c user.email=a@b commit -qm first && touch -d 2001-01-01 secrets/p.txt";
+    let made = Command::new("bash").args(["-c", make]).current_dir(harness.project()).env("HOME", "/nowhere").output();
+    assert!(made.unwrap().status.success());
+    let ran = harness.script(&lines(&["git status --short && git diff --stat"])).prompt("go").run().await;
+    let told = text(Path::new("/"), ran.log().to_str().unwrap());
+    assert!(told.contains("\"outcome\":\"ok\"") && told.contains("(no output)"), "{told}");
+}
+
 /// A program that nobody was asked about sees of the home folder what programs need.
 #[tokio::test]
 async fn what_runs_unasked_reads_no_secrets_at_home() {

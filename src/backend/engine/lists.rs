@@ -51,7 +51,10 @@ const LOOKED: u64 = 4096;
 pub(super) fn tasks(session: &Session) -> Vec<TaskRow> {
     let row = |task: &Task| {
         let output = session.store().task_output(&task.begun.task);
-        let written = tools::tail(&output, LOOKED).map(|(_, text)| text).unwrap_or_default();
+        let written = match tools::tail(&output, LOOKED) {
+            Ok((_, text)) => text,
+            Err(error) => format!("Its output cannot be read: {error}"),
+        };
         let lines: Vec<String> = written.trim_end().lines().map(ansi::visible).collect();
         TaskRow {
             task: task.begun.task.clone(),
