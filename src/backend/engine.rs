@@ -280,8 +280,9 @@ impl Engine {
             }
             Op::Set { key, value, place } => self.set(&key, value.as_deref(), place).await,
             Op::FindServer => self.models.find_server(&self.agent.model, &self.mailbox),
-            // Nothing runs, nothing is queued: there is nothing to stop, to move or to withdraw.
-            Op::Interrupt | Op::Background | Op::Unqueue { .. } | Op::Shutdown => {}
+            Op::Interrupt => self.agent.interrupted_asleep(&self.mailbox.clone()).await,
+            // Nothing runs, nothing is queued: there is nothing to move or to withdraw.
+            Op::Background | Op::Unqueue { .. } | Op::Shutdown => {}
         }
         if let Some(op) = done {
             self.mailbox.emit(Event::Done { op }).await;

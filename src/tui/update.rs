@@ -328,8 +328,13 @@ fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.spinner.busy() {
         return vec![Effect::Send(Op::Interrupt)];
     }
-    if !app.composer.is_empty() || app.prompts.is_empty() {
+    if !app.composer.is_empty() {
         return Vec::new();
+    }
+    // What has ended there may be about to wake the agent.
+    let effects = if app.status.background > 0 { vec![Effect::Send(Op::Interrupt)] } else { Vec::new() };
+    if app.prompts.is_empty() {
+        return effects;
     }
     let again = app.pressed.cancel.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE);
     if again {
@@ -340,7 +345,7 @@ fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
         let key = app.options.keymap.hint(Action::Cancel);
         app.tell_briefly(format!("{key} again to go back to an earlier prompt"), now);
     }
-    Vec::new()
+    effects
 }
 
 /// Ctrl+C with nothing open: interrupts, or clears; twice exits.

@@ -13,21 +13,21 @@ use super::support::harness::{Harness, Ran};
 use super::support::program::{Program, end};
 
 /// A step of a script in which the model starts a command and does not wait for it.
-fn starts(command: &str) -> String {
+pub(super) fn starts(command: &str) -> String {
     let input = json!({"command": command, "run_in_background": true, "description": "the run"});
     format!("- reply: [tool: {{ name: Bash, input: {input} }}]\n")
 }
 
-fn calls(tool: &str, input: serde_json::Value) -> String {
+pub(super) fn calls(tool: &str, input: serde_json::Value) -> String {
     format!("- reply: [tool: {{ name: {tool}, input: {input} }}]\n")
 }
 
-fn says(text: &str) -> String {
+pub(super) fn says(text: &str) -> String {
     format!("- reply: [text: {text}]\n")
 }
 
 /// The lines of a trace that begin so; the session's folder is `$S`, times are left out.
-fn lines(ran: &Ran, starts: &[&str]) -> String {
+pub(super) fn lines(ran: &Ran, starts: &[&str]) -> String {
     let folder = ran.log().parent().unwrap().display().to_string();
     let trace = ran.trace().replace(&folder, "$S");
     let rows = trace.lines().filter(|line| starts.iter().any(|start| line.starts_with(start)));
@@ -36,15 +36,15 @@ fn lines(ran: &Ran, starts: &[&str]) -> String {
 }
 
 const TOLD: [&str; 5] = ["prompt", "toolresult", NOTICE, "item", "turn"];
-const NOTICE: &str = "attachment <system-reminder>⏎Background";
-const ENDED: &str = "item {\"type\":\"note\",\"text\":\"Background";
+pub(super) const NOTICE: &str = "attachment <system-reminder>⏎Background";
+pub(super) const ENDED: &str = "item {\"type\":\"note\",\"text\":\"Background";
 
-fn harness(script: &str) -> Harness {
+pub(super) fn harness(script: &str) -> Harness {
     Harness::new().mode(Mode::Bypass).env("COCODE_SANDBOXED", "1").script(script)
 }
 
 /// A command that ends once there is such a file.
-fn until(file: &str) -> String {
+pub(super) fn until(file: &str) -> String {
     format!("until [ -e {file} ]; do sleep 0.01; done")
 }
 

@@ -149,5 +149,7 @@ mod turns;
 mod undo_commands;
 /// No sentence reads as translated.
 mod voice;
+/// How far the agent continues by itself, as commands in the background end.
+mod waking;
 /// Every wire over HTTP, and everything that goes wrong on the way.
 mod wires;

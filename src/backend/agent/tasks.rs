@@ -1,6 +1,8 @@
 //! Commands in the background: each runs in a task that its agent owns until it has ended. How it ended is in the log at once,
 //! and is told to the model by the next request, in the words of a message that counts as the telling.
 
+pub(super) mod waking;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
@@ -28,6 +30,7 @@ const SHOWN: u64 = 2048;
 pub(super) struct Tasks {
     running: Vec<Running>,
     work: JoinSet<Ended>,
+    pub(super) waking: waking::Waking,
 }
 
 struct Running {

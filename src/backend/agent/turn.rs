@@ -64,6 +64,7 @@ impl Turn<'_> {
             }
         };
         self.agent.budget.release();
+        self.agent.tasks.waking.after(end);
         self.finish_turn(end).await;
         // A person who thinks about a question does not count as work of the agent.
         let worked = (self.agent.clock)().duration_since(started).saturating_sub(self.mailbox.take_waited());
@@ -120,6 +121,7 @@ impl Turn<'_> {
             self.agent.thinking.begin();
             return Box::pin(self.rounds()).await;
         };
+        self.agent.tasks.waking = tasks::waking::Waking::default();
         let context = match self.submit_hooks(&prompt).await? {
             Submitted::Accepted(context) => context,
             Submitted::Erased(reason) => return Err(Failure::Erased { reason }),
@@ -155,7 +157,7 @@ impl Turn<'_> {
 
     /// Samples and dispatches until there is nothing more to do.
     async fn rounds(&mut self) -> Result<TurnEnd, Failure> {
-        let (mut rounds, mut nudges, mut continued) = (0u32, 0usize, 0u32);
+        let (mut nudges, mut continued) = (0usize, 0u32);
         let mut owed = self.agent.toolbox.get(tools::answer::NAME).map(|_| 0);
         self.agent.repeats.clear();
         loop {
@@ -163,10 +165,10 @@ impl Turn<'_> {
             if self.cancel.is_cancelled() {
                 return Ok(TurnEnd::Interrupted);
             }
-            if self.agent.settings.max_turns.is_some_and(|most| rounds >= most) {
+            if self.agent.settings.max_turns.is_some_and(|most| self.agent.tasks.waking.requests >= most) {
                 return Ok(TurnEnd::MaxTurns);
             }
-            rounds += 1;
+            self.agent.tasks.waking.requests += 1;
             self.boundary().await?;
             if let Some(end) = self.make_room().await? {
                 return Ok(end);
@@ -187,7 +189,7 @@ impl Turn<'_> {
                 Sampled::Failed(error)
                     if self.agent.compaction.recover(self.agent.conversation.context(), &error, self.mailbox).await =>
                 {
-                    rounds -= 1;
+                    self.agent.tasks.waking.requests -= 1;
                     continue;
                 }
                 Sampled::Failed(error) => return Err(Failure::Provider(error)),
@@ -229,7 +231,7 @@ impl Turn<'_> {
                 let steers = self.mailbox.take_steers();
                 // What ended while it answered is told at the next step, which there is for it.
                 tasks::collect(self.agent, self.mailbox).await?;
-                if steers.is_empty() && self.agent.conversation.facts().tasks.owed().next().is_some() {
+                if steers.is_empty() && tasks::waking::continues(self.agent, None, self.mailbox).await {
                     continue;
                 }
                 if steers.is_empty() {
@@ -306,6 +308,7 @@ impl Turn<'_> {
         if steers.is_empty() {
             return Ok(());
         }
+        self.agent.tasks.waking.steered();
         self.mailbox.emit(self.mailbox.queue()).await;
         let mut steers = VecDeque::from(steers);
         while let Some(prompt) = steers.pop_front() {

@@ -42,13 +42,18 @@ pub(super) async fn next(engine: &mut Engine, inbox: &mut Inbox, worked: bool) -
 /// A command in the background has ended while nothing was done: the model hears of it where somebody is there to see what
 /// it makes of it, else with the next prompt. Whether it did.
 pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
-    let owed = engine.agent.conversation.facts().tasks.owed().next().is_some();
-    let wakes = owed && engine.setup.presence == Presence::Attended && !engine.agent.conversation.session.read_only();
-    if wakes && forecast::confirmed(engine, inbox).await {
-        Box::pin(engine.run_turn(None, inbox)).await;
-        return true;
+    let mailbox = engine.mailbox.clone();
+    let attended = engine.setup.presence == Presence::Attended && !engine.agent.conversation.session.read_only();
+    if !attended || !engine.agent.wakes(&mailbox).await {
+        return false;
     }
-    false
+    if !forecast::confirmed(engine, inbox).await {
+        // Nor is it to ask again for the next one.
+        engine.agent.sleep();
+        return false;
+    }
+    Box::pin(engine.run_turn(None, inbox)).await;
+    true
 }
 
 /// `/tasks stop <id>`.

@@ -74,6 +74,11 @@ impl Tasks {
     pub fn owed(&self) -> impl Iterator<Item = &Ended> {
         self.0.iter().filter(|task| task.told.is_none()).filter_map(|task| task.ended.as_ref())
     }
+
+    /// The entry that began the newest of them.
+    pub fn newest_owed(&self) -> Option<Seq> {
+        self.0.iter().filter(|task| task.told.is_none() && task.ended.is_some()).map(|task| task.at).max()
+    }
 }
 
 #[cfg(test)]
