@@ -133,10 +133,55 @@ impl Store {
     }
 }
 
+/// A new file in the place of whatever lies there: what a link, a pipe or another name of a file leads to is not written.
 fn private_file(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
+    options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn an_output_takes_the_place_of_what_lies_there() {
+        let root = tempfile::tempdir().unwrap();
+        let store = Store::new(root.path().join("session"));
+        let (other, path) = (root.path().join("other"), store.task_output("b1"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let pipe = |path: &Path| {
+            let kind = rustix::fs::FileType::Fifo;
+            rustix::fs::mknodat(rustix::fs::CWD, path, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        };
+        let plant: [&dyn Fn(&Path); 5] = [
+            &|path| symlink(&other, path).unwrap(),
+            &|path| symlink("nowhere", path).unwrap(),
+            &|path| fs::hard_link(&other, path).unwrap(),
+            &pipe,
+            &|path| fs::write(path, "of another session").unwrap(),
+        ];
+        for plant in plant {
+            let _ = fs::remove_file(&path);
+            fs::write(&other, "kept").unwrap();
+            plant(&path);
+            store.begin_task_output("b1").unwrap().write_all(b"out").unwrap();
+            assert_eq!(
+                (fs::read_to_string(&path).unwrap(), fs::read_to_string(&other).unwrap()),
+                ("out".into(), "kept".into())
+            );
+            let found = fs::symlink_metadata(&path).unwrap();
+            assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o600, "{found:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(store.begin_task_output("b1").is_err());
+    }
 }

@@ -94,8 +94,20 @@ async fn show(id: &str, wait: Option<Duration>, context: &Context) -> Output {
 /// # Errors
 /// What the file system says.
 pub fn tail(path: &Path, most: u64) -> io::Result<(u64, String)> {
-    let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        // Something else may lie there by now: a link leads elsewhere, and a pipe would be waited for.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.bits().cast_signed());
+    }
+    let mut file = options.open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let length = found.len();
     let start = length.saturating_sub(most);
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
@@ -127,6 +139,20 @@ mod tests {
         ] {
             std::fs::write(path.path(), text).unwrap();
             assert_eq!(tail(path.path(), most).unwrap(), (want.0, want.1.to_owned()), "{text:?} {most}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_a_regular_file_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, link, pipe) = (root.path().join("file"), root.path().join("link"), root.path().join("pipe"));
+        std::fs::write(&file, "secret").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, rustix::fs::Mode::RWXU, 0).unwrap();
+        for path in [link, pipe, root.path().to_owned()] {
+            assert!(tail(&path, 8).is_err(), "{}", path.display());
         }
     }
 }
