@@ -40,6 +40,7 @@ pub use failure::Failure;
 pub use model::Model;
 pub use policy::Policy;
 pub use snapshot::Snapshot;
+pub use tasks::{Board, waking};
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -249,7 +250,7 @@ impl Agent {
         self.compaction.notes.forget(&mut self.conversation.session);
         let rewound = self.conversation.session.rewind(to, what)?;
         let known = &self.conversation.facts().tasks;
-        self.tasks.stop("the conversation went back to before it", |begun| known.find(&begun.task).is_none());
+        self.tasks.board.stop("the conversation went back to before it", |begun| known.find(&begun.task).is_none());
         Ok(rewound)
     }
 
@@ -380,11 +381,6 @@ impl Agent {
             self.conversation.note_hooks(outcome, mailbox).await?;
         }
         Ok(outcome)
-    }
-
-    /// Ends a command in the background, as the user wants it; false where none of that name runs.
-    pub fn stop_task(&mut self, task: &str) -> bool {
-        self.tasks.stop("by the user", |begun| begun.task == task)
     }
 
     /// The user is wanted.

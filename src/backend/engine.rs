@@ -33,7 +33,7 @@ use tokio::task::JoinHandle;
 use crate::agent::Presence;
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::prefix;
-use crate::agent::{Agent, Snapshot, budget};
+use crate::agent::{Agent, Snapshot, budget, waking};
 use crate::commands::Catalog;
 use crate::config::Loaded;
 use crate::config::paths::{Env, Paths};
@@ -280,7 +280,7 @@ impl Engine {
             }
             Op::Set { key, value, place } => self.set(&key, value.as_deref(), place).await,
             Op::FindServer => self.models.find_server(&self.agent.model, &self.mailbox),
-            Op::Interrupt => self.agent.interrupted_asleep(&self.mailbox.clone()).await,
+            Op::Interrupt => waking::interrupted(&mut self.agent, &self.mailbox).await,
             // Nothing runs, nothing is queued: there is nothing to move or to withdraw.
             Op::Background | Op::Unqueue { .. } | Op::Shutdown => {}
         }

@@ -234,6 +234,29 @@ async fn the_user_lists_what_runs_and_stops_it() {
 }
 
 #[tokio::test]
+async fn the_user_stops_one_while_the_agent_works() {
+    let script = starts(&until("never"))
+        + &calls("Bash", json!({"command": format!("echo begun; {}", until("go"))}))
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let stop = |task: &str| Op::Command { name: "tasks".into(), args: format!("stop {task}") };
+    // The turn ends when the command has.
+    let ran = harness(&script)
+        .at("output begun", stop("b7"))
+        .at("error No command b7", stop("b1"))
+        .touch_at(ENDED, "go")
+        .prompt("go")
+        .run()
+        .await;
+    insta::assert_snapshot!(lines(&ran, &["error", "item", NOTICE, "turn"]), @r#"
+        turn started
+        error No command b7 is running in the background. `/tasks` lists them. restore=Some("/tasks stop b7")
+        item {"type":"note","text":"Background command b1 (the run) was stopped (by the user) after a while"}
+        attachment <system-reminder>⏎Background command b1 (the run) was stopped (by the user) after a while. Its output, also in $S/tasks/b1.output:⏎[Stopped with everything it started]⏎</system-reminder>
+        turn ended Done
+        "#);
+}
+
+#[tokio::test]
 async fn a_command_of_a_sub_agent_ends_with_it() {
     let launch = json!({"description": "d", "prompt": "p", "subagent_type": "general-purpose"});
     let script = calls("Task", launch)

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::parent_child::Standing;
 use super::skill_runs::{Caller, View};
-use super::{Agent, Grounds, Model, Policy, conversation, memory, thinking};
+use super::{Agent, Board, Grounds, Model, Policy, conversation, memory, thinking};
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub(super) auto: bool,
     pub(super) system: Arc<str>,
     pub(super) tool_specs: Arc<[ToolSpec]>,
+    /// What runs in the background: not as it was, but as it is.
+    pub background: Board,
 }
 
 /// How commands are confined at one moment.
@@ -71,6 +73,7 @@ impl Snapshot {
             auto: agent.settings.compact.enabled && agent.settings.compact.auto,
             system: agent.system.clone(),
             tool_specs: agent.tool_specs.clone(),
+            background: agent.tasks.board.clone(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! Commands in the background: each runs in a task that its agent owns until it has ended. How it ended is in the log at once,
 //! and is told to the model by the next request, in the words of a message that counts as the telling.
 
-pub(super) mod waking;
+mod board;
+pub mod waking;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
+pub use self::board::Board;
 use super::mailbox::Mailbox;
 use super::{Agent, Grounds};
 use crate::message::{Attachment, Effect, Message};
@@ -19,7 +20,7 @@ use crate::protocol::{Event, Item, Question};
 use crate::sandbox::proxy::{Contact, Verdict};
 use crate::session;
 use crate::session::entry::{Begun, Ended, EntryKind, Status};
-use crate::tools::background::{Background, Shell, State, Stopper};
+use crate::tools::background::{Background, Shell, State};
 use crate::tools::{self, AskFuture, Host, SearchFuture, VerdictFuture};
 
 /// Most bytes of output that the model is shown with the end of a command.
@@ -28,17 +29,9 @@ const SHOWN: u64 = 2048;
 /// The commands of one agent that run now.
 #[derive(Default)]
 pub(super) struct Tasks {
-    running: Vec<Running>,
+    pub(super) board: Board,
     work: JoinSet<Ended>,
     pub(super) waking: waking::Waking,
-}
-
-struct Running {
-    begun: Begun,
-    cancel: CancellationToken,
-    /// Who or what ended it, where that was not the model.
-    by: Option<&'static str>,
-    ended: watch::Sender<Option<Ended>>,
 }
 
 /// One that has ended; calls that wait for it hear of it once that is in the log.
@@ -51,7 +44,7 @@ impl Tasks {
     fn begin(&mut self, background: Background) {
         let Background { begun, cancel, work, .. } = background;
         let (task, title) = (begun.task.clone(), begun.title());
-        self.running.push(Running { begun, cancel, by: None, ended: watch::Sender::new(None) });
+        self.board.add(begun, cancel);
         self.work.spawn(async move {
             let why = Some("cocode crashed while it was running".to_owned());
             let crashed = Ended { task, title, status: Status::Failed, code: None, why, millis: 0 };
@@ -63,9 +56,9 @@ impl Tasks {
     pub(super) async fn next(&mut self) -> Over {
         loop {
             match self.work.join_next().await {
-                Some(Ok(ended)) => {
-                    if let Some(over) = self.over(ended) {
-                        return over;
+                Some(Ok(mut ended)) => {
+                    if let Some(tell) = self.board.over(&mut ended) {
+                        return Over { ended, tell };
                     }
                 }
                 Some(Err(_)) => {}
@@ -78,38 +71,9 @@ impl Tasks {
         self.next().now_or_never()
     }
 
-    fn over(&mut self, mut ended: Ended) -> Option<Over> {
-        let at = self.running.iter().position(|running| running.begun.task == ended.task)?;
-        let Running { by, ended: tell, .. } = self.running.remove(at);
-        if ended.status == Status::Stopped {
-            ended.why = by.map(str::to_owned);
-        }
-        Some(Over { ended, tell })
-    }
-
-    /// Ends those that are meant; they come as any other that has ended. Whether there are any.
-    pub(super) fn stop(&mut self, by: &'static str, which: impl Fn(&Begun) -> bool) -> bool {
-        let mut any = false;
-        for running in self.running.iter_mut().filter(|running| which(&running.begun)) {
-            running.by.get_or_insert(by);
-            running.cancel.cancel();
-            any = true;
-        }
-        any
-    }
-
     /// As front ends show them.
     fn shown(&self) -> Event {
-        Event::Background { running: self.running.iter().map(|running| running.begun.clone()).collect() }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.running.is_empty()
-    }
-
-    fn stopper(&self, task: &str) -> Option<Stopper> {
-        let running = self.running.iter().find(|running| running.begun.task == task)?;
-        Some(Stopper { cancel: running.cancel.clone(), ended: running.ended.subscribe() })
+        Event::Background { running: self.board.all() }
     }
 }
 
@@ -144,7 +108,7 @@ pub(super) fn door(agent: &Agent) -> (Door, mpsc::UnboundedReceiver<Handed>) {
     let (hand, handed) = mpsc::unbounded_channel();
     let store = agent.conversation.session.store();
     let shell = |task: &session::tasks::Task| {
-        let state = match (&task.ended, agent.tasks.stopper(&task.begun.task)) {
+        let state = match (&task.ended, agent.tasks.board.stopper(&task.begun.task)) {
             (Some(ended), _) => State::Ended(ended.clone()),
             (None, Some(stopper)) => State::Running(stopper),
             // Not one of ours, as in a session that is only looked at.
@@ -250,8 +214,8 @@ pub(super) async fn tell(agent: &mut Agent, mailbox: &Mailbox) -> Result<bool, s
 
 /// What a report says of those that end with its agent.
 pub(super) fn names(agent: &Agent) -> String {
-    let names: Vec<String> =
-        agent.tasks.running.iter().map(|Running { begun, .. }| format!("{} ({})", begun.task, begun.title())).collect();
+    let name = |begun: Begun| format!("{} ({})", begun.task, begun.title());
+    let names: Vec<String> = agent.tasks.board.all().into_iter().map(name).collect();
     match names.as_slice() {
         [] => String::new(),
         names => format!("\n\nStopped with the agent, since it had left them running: {}", names.join(", ")),
@@ -263,9 +227,9 @@ pub(super) fn names(agent: &Agent) -> String {
 /// # Errors
 /// The log cannot be written; then they end all the same.
 pub(super) async fn end(agent: &mut Agent, by: &'static str, mailbox: &Mailbox) -> Result<(), session::Error> {
-    agent.tasks.stop(by, |_| true);
+    agent.tasks.board.stop(by, |_| true);
     let mut noted = Ok(());
-    while !agent.tasks.is_empty() {
+    while !agent.tasks.board.is_empty() {
         let over = agent.tasks.next().await;
         if noted.is_ok() {
             noted = note(agent, over, mailbox).await;

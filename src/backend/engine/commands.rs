@@ -80,7 +80,7 @@ impl Engine {
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
             Builtin::Plan => return self.plan(args).await,
             Builtin::Skills => self.skills(args).await,
-            Builtin::Tasks => waiting::stop(self, args).await,
+            Builtin::Tasks => waiting::stopped(self, args).await,
             Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
                 self.fail(format!("/{name} needs a terminal")).await

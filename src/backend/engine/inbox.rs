@@ -11,9 +11,10 @@ use super::lists;
 use super::reports::Look;
 use super::shell::Ran;
 use super::skills::{self, Called};
+use super::waiting;
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::skill_runs::Invocation;
-use crate::commands::Catalog;
+use crate::commands::{Builtin, Catalog};
 use crate::protocol::{Delivery, Event, Listed, Op, Typed};
 use crate::session::{History, Transcripts};
 
@@ -109,6 +110,10 @@ impl Inbox {
             Ok(Called::Skill(prompt)) => {
                 mailbox.enqueue(prompt, Delivery::AfterTurn);
                 return mailbox.emit(mailbox.queue()).await;
+            }
+            // What it ends is not the turn's.
+            Ok(Called::Builtin(Builtin::Tasks)) if !args.trim().is_empty() && look.is_some() => {
+                look.and_then(|look| waiting::stop(&look.agent.background, &args).err())
             }
             Ok(Called::Builtin(builtin)) => {
                 let looked = match look {

@@ -2,7 +2,7 @@
 
 use super::inbox::Inbox;
 use super::{Engine, forecast};
-use crate::agent::Presence;
+use crate::agent::{Board, Presence, waking};
 use crate::hooks::Event as Hook;
 use crate::protocol::Op;
 
@@ -44,29 +44,35 @@ pub(super) async fn next(engine: &mut Engine, inbox: &mut Inbox, worked: bool) -
 pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     let mailbox = engine.mailbox.clone();
     let attended = engine.setup.presence == Presence::Attended && !engine.agent.conversation.session.read_only();
-    if !attended || !engine.agent.wakes(&mailbox).await {
+    if !attended || !waking::wakes(&mut engine.agent, &mailbox).await {
         return false;
     }
     if !forecast::confirmed(engine, inbox).await {
         // Nor is it to ask again for the next one.
-        engine.agent.sleep();
+        waking::hold(&mut engine.agent);
         return false;
     }
     Box::pin(engine.run_turn(None, inbox)).await;
     true
 }
 
-/// `/tasks stop <id>`.
-pub(super) async fn stop(engine: &mut Engine, args: &str) {
+/// `/tasks stop <id>`. Its end is told like that of any other.
+///
+/// # Errors
+/// What cannot be stopped, or is not understood.
+pub(super) fn stop(background: &Board, args: &str) -> Result<(), String> {
     let task = args.trim().strip_prefix("stop").filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim);
     match task {
-        // Its end is told like that of any other.
-        Some(task) if engine.agent.stop_task(task) => {}
-        Some(task) => {
-            engine.fail(format!("No command {task} is running in the background. `/tasks` lists them.")).await;
-        }
-        None => {
-            engine.fail(format!("Unknown: `/tasks {args}`. `/tasks` lists commands, `/tasks stop b1` stops one.")).await
-        }
+        Some(task) if background.stop_task(task) => Ok(()),
+        Some(task) => Err(format!("No command {task} is running in the background. `/tasks` lists them.")),
+        None => Err(format!("Unknown: `/tasks {args}`. `/tasks` lists commands, `/tasks stop b1` stops one.")),
+    }
+}
+
+/// The same between two turns.
+pub(super) async fn stopped(engine: &mut Engine, args: &str) {
+    let stopped = stop(&engine.look().agent.background, args);
+    if let Err(problem) = stopped {
+        engine.fail(problem).await;
     }
 }

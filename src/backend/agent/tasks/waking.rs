@@ -92,26 +92,24 @@ pub(in crate::agent) async fn continues(agent: &mut Agent, most: Option<u32>, ma
     }
 }
 
-impl Agent {
-    /// Whether what it is owed wakes it while nothing else happens; says why not, once.
-    pub async fn wakes(&mut self, mailbox: &Mailbox) -> bool {
-        continues(self, self.settings.max_turns, mailbox).await
-    }
+/// Whether what the agent is owed wakes it while nothing else happens; says why not, once.
+pub async fn wakes(agent: &mut Agent, mailbox: &Mailbox) -> bool {
+    continues(agent, agent.settings.max_turns, mailbox).await
+}
 
-    /// From now on ends wait for the next prompt.
-    pub fn sleep(&mut self) {
-        self.tasks.waking.held = Some(Held::Stopped);
-    }
+/// From now on ends wait for the next prompt.
+pub fn hold(agent: &mut Agent) {
+    agent.tasks.waking.held = Some(Held::Stopped);
+}
 
-    /// The user interrupts while nothing is done: between two turns that commands in the background bring on. Says what
-    /// comes of it.
-    pub async fn interrupted_asleep(&mut self, mailbox: &Mailbox) {
-        let waking = &mut self.tasks.waking;
-        if waking.first.is_some() && waking.held.is_none() && !self.tasks.is_empty() {
-            self.sleep();
-            self.tasks.waking.told = true;
-            mailbox.emit(Event::Notice { text: Held::Stopped.text() }).await;
-        }
+/// The user interrupts while nothing is done: between two turns that commands in the background bring on. Says what comes
+/// of it.
+pub async fn interrupted(agent: &mut Agent, mailbox: &Mailbox) {
+    let waking = &agent.tasks.waking;
+    if waking.first.is_some() && waking.held.is_none() && !agent.tasks.board.is_empty() {
+        hold(agent);
+        agent.tasks.waking.told = true;
+        mailbox.emit(Event::Notice { text: Held::Stopped.text() }).await;
     }
 }
 
