@@ -201,7 +201,9 @@ async fn going_back_to_before_a_command_ends_it() {
 
 #[tokio::test]
 async fn the_user_lists_what_runs_and_stops_it() {
+    let written = "until grep -q two ../.claude/*/tasks/b1.output; do sleep 0.01; done";
     let script = starts(&format!("printf 'one\\n\\033[31mtwo\\n'; {}", until("never")))
+        + &calls("Bash", json!({"command": written}))
         + "- repeat: 9\n  reply: [text: Done.]\n";
     let ran = harness(&script)
         .prompt("go")
