@@ -302,16 +302,15 @@ impl Engine {
             self.agent.policy.trust.agree(&uses);
             return self.remember_trust(Extent::All, &uses).await;
         }
-        let trust = &self.agent.policy.trust;
-        let waits = |used: &Use| !trust.covers(used);
-        if !self.loaded.withheld.is_empty() || self.agent.family.definitions.uses().iter().any(waits) {
+        if self.withholds(self.agent.family.definitions.uses()) {
             return self.ask_trust(inbox).await;
         }
+        let trust = &self.agent.policy.trust;
         let gone = trust.difference(&uses).gone;
         if !gone.is_empty() {
             let text = format!("The folder no longer contains what you trusted: {}", gone.join(", "));
             self.mailbox.emit(Event::Notice { text }).await;
-            let left: Vec<Use> = uses.into_iter().filter(|used| !waits(used)).collect();
+            let left: Vec<Use> = uses.into_iter().filter(|used| trust.covers(used)).collect();
             self.remember_trust(Extent::All, &left).await;
         }
     }
@@ -323,9 +322,8 @@ impl Engine {
         }
     }
 
-    /// Asks whether to use what is new in the folder. What is used afterwards is compared with what was shown here.
-    pub(super) async fn ask_trust(&mut self, inbox: &mut Inbox) {
-        self.known.trust = true;
+    /// Asks about what is new in the folder, and remembers a yes.
+    async fn agrees(&mut self, inbox: &mut Inbox) -> bool {
         let uses = self.uses();
         let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
         let firsts: Vec<&str> = new.iter().filter_map(|used| used.lines().next()).collect();
@@ -335,23 +333,46 @@ impl Engine {
         let cancel = mailbox.begin();
         let answer = inbox.attend(mailbox.ask(question, &cancel)).await;
         mailbox.end();
-        if !matches!(answer, Some(Answer::Yes | Answer::Always { .. })) {
-            // A front end without a person says so with words, and has told what is not used in its own way.
-            if matches!(answer, Some(Answer::No { feedback: None })) {
-                let text = format!("Ignored from this folder: {refused}. cocode asks again at the next start.");
-                mailbox.emit(Event::Notice { text }).await;
+        let agreed = matches!(answer, Some(Answer::Yes | Answer::Always { .. }));
+        if agreed {
+            self.agent.policy.trust.agree(&uses);
+            self.remember_trust(Extent::All, &uses).await;
+        // A front end without a person says so with words, and has told what is not used in its own way.
+        } else if matches!(answer, Some(Answer::No { feedback: None })) {
+            let text = format!("Ignored from this folder: {refused}. cocode asks again at the next start.");
+            mailbox.emit(Event::Notice { text }).await;
+        }
+        agreed
+    }
+
+    /// Whether something of these settings and uses waits for the user's word.
+    fn withholds(&self, uses: &[Use]) -> bool {
+        let trust = &self.agent.policy.trust;
+        !self.loaded.withheld.is_empty() || uses.iter().any(|used| !trust.covers(used))
+    }
+
+    /// Asks whether to use what is new in the folder, and again for what changed while the question was open: only what was
+    /// shown is used.
+    pub(super) async fn ask_trust(&mut self, inbox: &mut Inbox) {
+        self.known.trust = true;
+        let mut problems = None;
+        while self.agrees(inbox).await {
+            if self.agent.conversation.session.is_empty() {
+                let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
+                self.agent.set_definitions(definitions);
             }
-            return;
+            problems = Some(self.take_settings());
+            if !self.withholds(&self.uses()) {
+                let text = "You trust this folder: cocode uses its settings.".to_owned();
+                self.mailbox.emit(Event::Notice { text }).await;
+                break;
+            }
+            let text = "Something in the folder changed while you were being asked.".to_owned();
+            self.mailbox.emit(Event::Notice { text }).await;
         }
-        self.agent.policy.trust.agree(&uses);
-        self.remember_trust(Extent::All, &uses).await;
-        let text = "You trust this folder: cocode uses its settings.".to_owned();
-        mailbox.emit(Event::Notice { text }).await;
-        if self.agent.conversation.session.is_empty() {
-            let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
-            self.agent.set_definitions(definitions);
-        }
-        for text in self.take_settings() {
+        let Some(problems) = problems else { return };
+        let mailbox = self.mailbox.clone();
+        for text in problems {
             mailbox.emit(Event::Notice { text }).await;
         }
         self.tell_interface().await;
