@@ -7,6 +7,7 @@ pub mod changes;
 mod clipboard;
 pub mod composer;
 pub mod dialog;
+mod drafts;
 pub mod files;
 mod first;
 mod fold;

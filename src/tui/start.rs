@@ -11,6 +11,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use super::app::{App, Options};
 use super::clipboard::Clipboard;
+use super::drafts::Drafts;
 use super::keymap::Keymap;
 use super::run::{self, Host, Left, Terminal};
 use super::terminal::{Keyboard, Output, Queries, Session, Signal, Surface, Traits, Tty, signals};
@@ -54,7 +55,7 @@ pub fn start(start: Start) -> io::Result<u8> {
     app.use_vim(interface.vim);
     *app.transcript.rebuilds() = interface.rebuild;
     // Other words at the start take its place.
-    if let Some(draft) = home.draft().filter(|_| prompt.is_none()) {
+    if let Some(draft) = home.drafts.read().filter(|_| prompt.is_none()) {
         app.set_draft(&draft);
     }
     let fullscreen = setup.loaded.config.tui.fullscreen;
@@ -189,8 +190,7 @@ fn depth(env: &Env) -> Depth {
 /// Files and programs of the user that the front end needs.
 struct Home {
     cwd: PathBuf,
-    /// Where what is being written survives a crash: one file for each folder.
-    draft: PathBuf,
+    drafts: Drafts,
     editor: Option<String>,
     clipboard: Clipboard,
     /// Variables that no other program gets to see.
@@ -207,18 +207,12 @@ impl Home {
             .find(|editor| !editor.trim().is_empty());
         Home {
             cwd: setup.project.clone(),
-            draft: setup.paths.own_state().join("drafts").join(&name[..16]),
+            drafts: Drafts::new(&setup.paths.own_state().join("drafts"), &name[..16]),
             editor: editor.map(str::to_owned),
             clipboard: Clipboard::new(&setup.env, Pictures::new(&setup.paths.home), setup.loaded.config.secret_env()),
             secrets: setup.loaded.config.secret_env(),
             looks: Looks::new(setup),
         }
-    }
-
-    fn draft(&self) -> Option<Typed> {
-        let text = std::fs::read_to_string(&self.draft).ok().filter(|text| !text.is_empty())?;
-        let typed = serde_json::from_str(&text).unwrap_or_else(|_| Typed::from(text.as_str()));
-        Some(typed.checked(Path::is_file))
     }
 }
 
@@ -228,19 +222,7 @@ impl Host for Home {
     }
 
     fn save_draft(&self, draft: &Typed) {
-        let saved = if draft.text.is_empty() {
-            match std::fs::remove_file(&self.draft) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other,
-            }
-        } else {
-            let folder = self.draft.parent().unwrap_or(Path::new("/"));
-            let json = serde_json::to_vec(draft).map_err(io::Error::from);
-            std::fs::create_dir_all(folder)
-                .and(json)
-                .and_then(|json| crate::stdx::replace::replace(&self.draft, &json, Some(0o600)))
-        };
-        if let Err(error) = saved {
+        if let Err(error) = self.drafts.write(draft) {
             tracing::warn!(%error, "draft");
         }
     }
