@@ -92,6 +92,12 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
         Ended::Blocked | Ended::Failed => "error",
         Ended::TimedOut => "cancelled",
     };
+    let mut output = format!("{}{}", report.stdout, report.stderr);
+    // Why it failed is not always among what it wrote.
+    if let Some(note) = report.note.as_ref().filter(|_| report.ended != Ended::Done && report.stderr.trim().is_empty())
+    {
+        output.push_str(note);
+    }
     json!({
         "type": "system",
         "subtype": "hook_response",
@@ -99,7 +105,7 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
         "hook_event": report.event,
         "stdout": report.stdout,
         "stderr": report.stderr,
-        "output": format!("{}{}", report.stdout, report.stderr),
+        "output": output,
         "exit_code": report.code,
         "outcome": outcome,
         "session_id": session,

@@ -784,6 +784,15 @@ fn headless_runs_tell_what_hooks_did() {
     let line = done.lines().into_iter().find(|line| line["subtype"] == "hook_response").unwrap();
     assert_eq!((&line["hook_event"], &line["hook_name"]), (&json!("UserPromptSubmit"), &json!("UserPromptSubmit")));
     assert_eq!((&line["outcome"], &line["exit_code"]), (&json!("success"), &json!(0)));
+    // Also why one that wrote nothing failed.
+    let failing = Program::new().home_file(
+        ".claude/settings.json",
+        &json!({ "hooks": hook("UserPromptSubmit", "", "kill -9 $$") }).to_string(),
+    );
+    let done =
+        failing.run(&["-p", "hello", "--offline-script", &script, "--output-format", "stream-json", "--verbose"]);
+    let line = done.lines().into_iter().find(|line| line["subtype"] == "hook_response").unwrap();
+    assert_eq!((&line["outcome"], &line["output"]), (&json!("error"), &json!("killed by a signal")));
     let done = program.run(&["-p", "/hooks", "--offline-script", &script]);
     assert!(done.out.contains("**UserPromptSubmit**") && done.out.contains(".claude/settings.json"), "{}", done.out);
     let blocked = Program::new().home_file(
