@@ -209,7 +209,7 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
                 choices.push(choice(needed(preset, scope), Then::Preset));
             }
             if *unasked {
-                let label = "Yes, and from now on run what the sandbox holds without asking";
+                let label = "Yes, and from now on run sandboxed commands without asking";
                 choices.push(choice(label, Then::Answer(Answer::Unasked)));
             }
             if *confined {

@@ -425,7 +425,7 @@ impl Agent {
                     let text = format!("Confined commands run without asking in this session only: {problem}");
                     mailbox.emit(Event::Notice { text }).await;
                 }
-                self.conversation.decided_call((true, Decider::User, lasts), "what the sandbox holds", mailbox).await
+                self.conversation.decided_call((true, Decider::User, lasts), "sandboxed commands", mailbox).await
             }
             Answer::AllEdits => {
                 self.conversation.decided_call((true, Decider::User, Lasts::Session), "all edits", mailbox).await?;

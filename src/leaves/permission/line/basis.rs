@@ -48,11 +48,11 @@ pub(super) fn of(judge: &Judge, verdict: &Verdict, words: &[Word], cwd: &Cwd) ->
 }
 
 /// Why what only seems to read asks where nothing can confine it.
-const UNCONFINED: &str = "it only seems to read, and this machine cannot confine it";
+const UNCONFINED: &str = "it looks read-only, but this machine cannot confine it";
 
 /// The same where the line has to be able to do more.
 const BESIDE: &str =
-    "it only seems to read, and cannot be confined beside a command that does more: run it as a line of its own";
+    "it looks read-only, but cannot be confined beside a command that does more: run it as a line of its own";
 
 /// The reason of a part that was only refused because nothing confines it.
 pub(super) fn unconfined(verdict: &Verdict) -> Option<&str> {
