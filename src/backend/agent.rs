@@ -245,13 +245,13 @@ impl Agent {
     ///
     /// # Errors
     /// As `Session::rewind`.
-    pub fn rewind(&mut self, to: Seq, what: RewindWhat) -> Result<Rewound, session::Error> {
+    pub async fn rewind(&mut self, to: Seq, what: RewindWhat, mailbox: &Mailbox) -> Result<Rewound, session::Error> {
+        if what != RewindWhat::Code {
+            tasks::end_since(self, to, mailbox).await?;
+        }
         self.conversation.forget_files();
         self.compaction.notes.forget(&mut self.conversation.session);
-        let rewound = self.conversation.session.rewind(to, what)?;
-        let known = &self.conversation.facts().tasks;
-        self.tasks.board.stop("the conversation went back to before it", |begun| known.find(&begun.task).is_none());
-        Ok(rewound)
+        self.conversation.session.rewind(to, what)
     }
 
     /// Changes the mode, and says so. Bypass only where a flag allows it.

@@ -340,7 +340,8 @@ fn ctrl_b_moves_what_runs_and_else_the_cursor() {
 
 #[test]
 fn what_runs_in_the_background_is_counted() {
-    let begun = Begun { task: "b1".into(), call: CallId::nth(1), command: "make".into(), description: None };
+    let begun =
+        Begun { task: "b1".into(), call: CallId::nth(1), command: "make".into(), description: None, record: None };
     let mut run = Run::new(40, 12);
     for (running, want) in [(vec![begun.clone(), begun], true), (Vec::new(), false)] {
         run.event(Event::Background { running });

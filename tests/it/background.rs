@@ -146,7 +146,7 @@ async fn who_asks_about_a_command_asks_about_one_in_the_background() {
     let ran = harness(&script).mode(Mode::Default).answer(Answer::Yes).prompt("go").run().await;
     insta::assert_snapshot!(lines(&ran, &["ask", "toolresult"]), @r#"
         ask Bash touch a.txt; touch seen ["Bash(touch a.txt)", "Bash(touch seen)"]
-        toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. /undo does not cover what it changes.
+        toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
         ask Bash touch b.txt ["Bash(touch b.txt)"]
         toolresult Denied: The user denied this call and stopped the turn. Wait for their next message.
         "#);
@@ -154,19 +154,66 @@ async fn who_asks_about_a_command_asks_about_one_in_the_background() {
 }
 
 #[tokio::test]
-async fn undo_says_what_it_does_not_cover() {
+async fn undo_reaches_what_one_changed() {
     let script = starts("echo changed > a.txt")
         + &calls("TaskOutput", json!({"task_id": "b1"}))
         + &starts("ls")
         + "- repeat: 9\n  reply: [text: Done.]\n";
     let ran = harness(&script).file("a.txt", "old\n").prompt("go").prompt("/undo").run().await;
-    insta::assert_snapshot!(lines(&ran, &["toolresult", "notice"]), @r"
-        toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. /undo does not cover what it changes.
-        toolresult Ok: Background command b1 (the run) completed (exit code 0) after a while. It wrote nothing.
+    insta::assert_snapshot!(lines(&ran, &["toolresult", "notice", RESTORED]), @r#"
+        toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
+        toolresult Ok: Background command b1 (the run) completed (exit code 0) after a while. Its output ($S/tasks/b1.output):⏎[changed a.txt]⏎
         toolresult Ok: Running in the background as b3. Output goes to $S/tasks/b3.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
-        notice Nothing to undo.⏎not undone, because a command did it: echo changed > a.txt
-        ");
-    assert_eq!(ran.read("a.txt"), "changed\n");
+        item {"type":"files_restored","how":"undo","turn":"go","restored":["$P/a.txt"],"refused":[],"by":[{"path":"$P/a.txt","by":[{"command":"echo changed > a.txt"}]}],"unseen":[]}
+        "#);
+    assert_eq!(ran.read("a.txt"), "old\n");
+}
+
+const RESTORED: &str = "item {\"type\":\"files_restored\"";
+
+/// It belongs to the turn that started it, however many come before its end.
+#[tokio::test]
+async fn undo_says_that_one_still_runs() {
+    let command = format!("echo changed > a.txt; touch seen; {}; echo again > a.txt", until("go"));
+    let script = starts(&command) + "- repeat: 9\n  reply: [text: Done.]\n";
+    let ran = harness(&script)
+        .file("a.txt", "old\n")
+        .touch_at("notice Nothing to undo", "go")
+        .prompt("start it")
+        .prompt(&format!("!{}", until("seen")))
+        .prompt("more")
+        .prompt("/undo")
+        .wait_for(NOTICE)
+        .prompt("/undo")
+        .run()
+        .await;
+    insta::assert_snapshot!(lines(&ran, &["notice", RESTORED]), @r#"
+        notice Nothing to undo.⏎not undone, because a command did it: echo changed > a.txt; touch seen; until [ -e go ]; do sleep 0.01; done; echo again > a.txt (it still runs in the background; undo again once it has ended)
+        item {"type":"files_restored","how":"undo","turn":"start it","restored":["$P/a.txt","$P/seen"],"refused":[],"by":[{"path":"$P/a.txt","by":[{"command":"echo changed > a.txt; touch seen; until [ -e go ];…"}]},{"path":"$P/seen","by":[{"command":"echo changed > a.txt; touch seen; until [ -e go ];…"}]}],"unseen":[]}
+        "#);
+    assert_eq!(ran.read("a.txt"), "old\n");
+    assert!(!ran.project().join("seen").exists());
+}
+
+#[tokio::test]
+async fn going_back_takes_along_what_it_changed() {
+    let script = starts(&format!("echo changed > a.txt; touch seen; {}", until("never")))
+        + &calls("Bash", json!({"command": until("seen")}))
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let ran = harness(&script).file("a.txt", "old\n").prompt("first").prompt("go").run().await;
+    let to = ran.session().prompts().unwrap()[0].seq;
+    let ran = Harness::after(ran)
+        .mode(Mode::Bypass)
+        .env("COCODE_SANDBOXED", "1")
+        .script(&script)
+        .prompt("again")
+        .at("turn ended", Op::Rewind { to, what: RewindWhat::Both })
+        .wait_for(ENDED)
+        .prompt("/undo")
+        .run()
+        .await;
+    assert_eq!(ran.read("a.txt"), "old\n", "{}", ran.trace());
+    assert!(!ran.project().join("seen").exists(), "{}", ran.trace());
 }
 
 #[tokio::test]
@@ -191,8 +238,8 @@ async fn going_back_to_before_a_command_ends_it() {
         attachment <system-reminder>⏎Background command b1 (the run) was stopped (the session ended) after a while. Its output, also in $S/tasks/b1.output:⏎[Stopped with everything it started]⏎</system-reminder>
         toolresult Ok: Running in the background as b2. Output goes to $S/tasks/b2.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
         turn ended Done
-        item {"type":"rewound","to":6,"prompt":"go"}
         item {"type":"note","text":"Background command b2 (the run) was stopped (the conversation went back to before it) after a while"}
+        item {"type":"rewound","to":6,"prompt":"go"}
         turn started
         prompt more
         turn ended Done
@@ -373,7 +420,7 @@ async fn a_command_moves_at_its_timeout_with_what_it_wrote() {
     let ran = harness(&script).file("sub/x", "").touch_at("turn ended", "go").prompt("go").wait_for(NOTICE).run().await;
     insta::assert_snapshot!(lines(&ran, &["toolresult", "item", "turn"]), @r#"
         turn started
-        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over. /undo does not cover what it changes.
+        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over.
         toolresult Ok: $P⏎
         toolresult Error: [Timed out after 0.03 s and was killed with everything it started. Set a longer timeout (at most 600000 ms) if it needs more time.]
         turn ended Done
@@ -386,19 +433,17 @@ async fn a_command_moves_at_its_timeout_with_what_it_wrote() {
 }
 
 #[tokio::test]
-async fn undo_does_not_claim_what_moved() {
+async fn undo_reaches_what_moved() {
     let script = waits(&format!("echo changed > a.txt; {}; echo again > a.txt", until("go")), 400)
         + "- repeat: 9\n  reply: [text: Done.]\n";
     let harness = harness(&script).file("a.txt", "old\n").touch_at(MOVED, "go");
     let ran = harness.prompt("go").wait_for(NOTICE).prompt("/undo").run().await;
     insta::assert_snapshot!(lines(&ran, &["toolresult", "notice", "item"]), @r#"
-        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over. /undo does not cover what it changes.
+        toolresult Ok: The command did not finish within its timeout of 0.4 s, so it moved to the background as b1. All of its output is in $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it. A change of the working directory does not carry over.
         item {"type":"note","text":"Background command b1 (the run) completed (exit code 0) after a while"}
-        notice Nothing to undo.⏎not undone, because a command did it: echo changed > a.txt; until [ -e go ]; do sleep 0.01; done; echo again > a.txt
+        item {"type":"files_restored","how":"undo","turn":"go","restored":["$P/a.txt"],"refused":[],"by":[{"path":"$P/a.txt","by":[{"command":"echo changed > a.txt; until [ -e go ]; do sleep 0.…"}]}],"unseen":[]}
         "#);
-    assert_eq!(ran.read("a.txt"), "again\n");
-    let records = std::fs::read_dir(ran.log().parent().unwrap().join("commands")).unwrap().count();
-    assert_eq!(records, 0, "nothing is kept of a record that nobody uses");
+    assert_eq!(ran.read("a.txt"), "old\n");
 }
 
 #[tokio::test]

@@ -323,6 +323,7 @@ fn events() {
                 call: CallId::nth(1),
                 command: "make".into(),
                 description: Some("build".into()),
+                record: None,
             }],
         },
         Event::Done { op: Op::builtin(Builtin::Compact, "undo") },

@@ -262,11 +262,17 @@ async fn a_file_that_a_rule_keeps_is_not_changed() {
 #[test]
 fn a_kill_in_the_middle_is_undone_after_a_resume() {
     let line = "for i in $(seq 200); do rm f$i; echo x > n$i; done; touch ready; sleep 1000";
+    killed_in_the_middle(&runs(line));
+    // One that no call waits for is undone like any other.
+    killed_in_the_middle(&(super::background::starts(line) + "- repeat: 9\n  reply: [text: It runs.]\n"));
+}
+
+fn killed_in_the_middle(script: &str) {
     let program = Program::new().env("COCODE_SANDBOXED", "1");
     let project = program.project();
     shell(&project, "for i in $(seq 200); do echo $i > f$i; done");
     let old = tree(&project);
-    let script = program.script("script.yaml", &runs(line));
+    let script = program.script("script.yaml", script);
     let args = ["-p", "go", "--offline-script", &script, "--dangerously-skip-permissions"];
     let mut child = program.command(Program::binary(), &args).spawn().unwrap();
     let begun = Instant::now();

@@ -17,7 +17,7 @@ use crate::session::entry::{EntryKind, Seq};
 use crate::session::store::TASKS;
 use crate::session::{self, Context, Facts, Session};
 use crate::thinking::Level;
-use crate::tools::{FileChange, RULES};
+use crate::tools::{Changed, FileChange, RULES, Undo};
 
 /// One session, from where it is opened until another one takes its place.
 pub struct Conversation {
@@ -180,6 +180,20 @@ impl Conversation {
                 Ok(())
             }
         }
+    }
+
+    /// Writes down what a command has changed, where that was recorded.
+    pub(super) async fn note_changed(
+        &mut self,
+        changed: Changed,
+        undo: Option<Undo>,
+        mailbox: &Mailbox,
+    ) -> Result<(), session::Error> {
+        if let (Changed { record: Some(record), finished }, Some(Undo { session, .. })) = (changed, undo) {
+            self.announce(Some(Note::Ended { record, finished, most: session })).await?;
+            self.tell_news(mailbox).await;
+        }
+        Ok(())
     }
 
     /// Says what came of writing something down.

@@ -19,9 +19,10 @@ use crate::permission::{Access, Behavior};
 use crate::protocol::{Event, Item, Question};
 use crate::sandbox::proxy::{Contact, Verdict};
 use crate::session;
-use crate::session::entry::{Begun, Ended, EntryKind, Status};
+use crate::session::entry::{Begun, Ended, EntryKind, Seq, Status};
+use crate::session::recorded::Finished;
 use crate::tools::background::{Background, Shell, State};
-use crate::tools::{self, AskFuture, Host, SearchFuture, VerdictFuture};
+use crate::tools::{self, AskFuture, Changed, Host, SearchFuture, VerdictFuture};
 
 /// Most bytes of output that the model is shown with the end of a command.
 const SHOWN: u64 = 2048;
@@ -30,25 +31,28 @@ const SHOWN: u64 = 2048;
 #[derive(Default)]
 pub(super) struct Tasks {
     pub(super) board: Board,
-    work: JoinSet<Ended>,
+    work: JoinSet<(Ended, Option<Changed>)>,
     pub(super) waking: waking::Waking,
 }
 
 /// One that has ended; calls that wait for it hear of it once that is in the log.
 pub(super) struct Over {
     ended: Ended,
+    changed: Option<Changed>,
     tell: watch::Sender<Option<Ended>>,
 }
 
 impl Tasks {
     fn begin(&mut self, background: Background) {
         let Background { begun, cancel, work, .. } = background;
-        let (task, title) = (begun.task.clone(), begun.title());
+        let (task, title, record) = (begun.task.clone(), begun.title(), begun.record.clone());
         self.board.add(begun, cancel);
         self.work.spawn(async move {
             let why = Some("cocode crashed while it was running".to_owned());
             let crashed = Ended { task, title, status: Status::Failed, code: None, why, millis: 0 };
-            AssertUnwindSafe(work).catch_unwind().await.unwrap_or(crashed)
+            let unseen = || Finished::unseen("cocode crashed while it was running");
+            let changed = record.map(|record| Changed { record: Some(record), finished: unseen() });
+            AssertUnwindSafe(work).catch_unwind().await.unwrap_or((crashed, changed))
         });
     }
 
@@ -56,9 +60,9 @@ impl Tasks {
     pub(super) async fn next(&mut self) -> Over {
         loop {
             match self.work.join_next().await {
-                Some(Ok(mut ended)) => {
+                Some(Ok((mut ended, changed))) => {
                     if let Some(tell) = self.board.over(&mut ended) {
-                        return Over { ended, tell };
+                        return Over { ended, changed, tell };
                     }
                 }
                 Some(Err(_)) => {}
@@ -168,7 +172,10 @@ pub(super) async fn take(agent: &mut Agent, Handed { background, taken }: Handed
 /// # Errors
 /// The log cannot be written.
 pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Result<(), session::Error> {
-    let Over { ended, tell } = over;
+    let Over { ended, changed, tell } = over;
+    if let Some(changed) = changed {
+        agent.conversation.note_changed(changed, agent.settings.tools.undo, mailbox).await?;
+    }
     agent.conversation.append(EntryKind::TaskEnded(ended.clone()))?;
     mailbox.emit(Event::Item(Item::Note { text: ended.line() })).await;
     mailbox.emit(agent.tasks.shown()).await;
@@ -227,9 +234,29 @@ pub(super) fn names(agent: &Agent) -> String {
 /// # Errors
 /// The log cannot be written; then they end all the same.
 pub(super) async fn end(agent: &mut Agent, by: &'static str, mailbox: &Mailbox) -> Result<(), session::Error> {
-    agent.tasks.board.stop(by, |_| true);
+    end_those(agent, by, |_| true, mailbox).await
+}
+
+/// Ends those that began from an entry on: the conversation is about to go back to before them, and what they changed is
+/// known only once they have ended.
+///
+/// # Errors
+/// As `end`.
+pub(super) async fn end_since(agent: &mut Agent, to: Seq, mailbox: &Mailbox) -> Result<(), session::Error> {
+    let since = agent.conversation.facts().tasks.running().filter(|task| task.at >= to);
+    let since: Vec<String> = since.map(|task| task.begun.task.clone()).collect();
+    end_those(agent, "the conversation went back to before it", |begun| since.contains(&begun.task), mailbox).await
+}
+
+async fn end_those(
+    agent: &mut Agent,
+    by: &'static str,
+    which: impl Fn(&Begun) -> bool,
+    mailbox: &Mailbox,
+) -> Result<(), session::Error> {
+    agent.tasks.board.stop(by, &which);
     let mut noted = Ok(());
-    while !agent.tasks.board.is_empty() {
+    while agent.tasks.board.all().iter().any(&which) {
         let over = agent.tasks.next().await;
         if noted.is_ok() {
             noted = note(agent, over, mailbox).await;

@@ -445,7 +445,7 @@ impl Engine {
     }
 
     pub(super) async fn rewind(&mut self, to: Seq, what: RewindWhat) {
-        match self.agent.rewind(to, what) {
+        match self.agent.rewind(to, what, &self.mailbox).await {
             Ok(rewound) => {
                 if let Some(files) = rewound.files {
                     self.told_restored(files).await;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::unit::{Change, Ran, Read, Step};
 use self::unit::{Item, Unit, steps_back};
-use super::entry::{EntryKind, Replaced, Restore, Seq, Version};
+use super::entry::{Begun, Ended, EntryKind, Replaced, Restore, Seq, Version};
 use crate::message::BlobId;
 
 /// One undo or rewind that can be redone.
@@ -52,6 +52,18 @@ impl Undone {
     }
 }
 
+/// A recorded command in the background that has not ended, as far as the log tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Background {
+    task: String,
+    record: String,
+    /// Its entry.
+    ran: Seq,
+    /// Start and turn of the unit that it belongs to.
+    start: Seq,
+    turn: u64,
+}
+
 /// In place of an entry: nothing more is undone than the last undo or redo did.
 pub(super) const AGAIN: Seq = Seq::MAX;
 
@@ -89,6 +101,9 @@ pub(super) struct Changes {
     commands: Vec<Seq>,
     /// Records of commands that have not ended, as far as the log tells, and their entries.
     running: Vec<(String, Seq)>,
+    /// Those of them that no call waits for: they outlive their turn, and what they change is that turn's all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    background: Vec<Background>,
     /// What a change under way leaves beside its file when the program is killed.
     temporaries: Vec<Temporary>,
     /// Folders that were made for a file.
@@ -205,15 +220,33 @@ impl Changes {
             }
             EntryKind::CommandRan { record: None, .. } => self.commands.push(seq),
             EntryKind::CommandRan { record: Some(record), .. } => self.running.push((record.clone(), seq)),
+            EntryKind::TaskBegun(Begun { task, record: Some(record), .. }) => {
+                if let Some(at) = self.running.iter().position(|(running, _)| running == record) {
+                    let (record, ran) = self.running.remove(at);
+                    let (task, start, turn) = (task.clone(), self.start, self.turn);
+                    self.background.push(Background { task, record, ran, start, turn });
+                }
+            }
+            // One that changed something has said so before.
+            EntryKind::TaskEnded(Ended { task, .. }) => self.background.retain(|running| running.task != *task),
             EntryKind::CommandChanged { record, files, missed } => {
+                let at = self.background.iter().position(|running| running.record == *record);
+                let background = at.map(|at| self.background.remove(at));
                 let ran = self.running.iter().find(|(running, _)| running == record).map(|(_, ran)| *ran);
-                let ran = ran.unwrap_or(seq);
+                let ran = background.as_ref().map(|running| running.ran).or(ran).unwrap_or(seq);
                 self.running.retain(|(running, _)| running != record);
                 if !missed.is_empty() {
                     self.commands.push(ran);
                 }
-                if *files > 0 {
-                    self.push(Item::Command(Ran::new(record.clone(), ran)));
+                let item = (*files > 0).then(|| Item::Command(Ran::new(record.clone(), ran)));
+                match (item, background) {
+                    (Some(item), None) => self.push(item),
+                    (Some(item), Some(Background { start, turn, .. })) => {
+                        self.undone.clear();
+                        self.last = None;
+                        self.stand(vec![Unit { start, turn, items: vec![item] }]);
+                    }
+                    (None, _) => {}
                 }
             }
             _ => {}
@@ -232,7 +265,13 @@ impl Changes {
 
     /// Records of commands whose end is not in the log.
     pub(super) fn running(&self) -> Vec<String> {
-        self.running.iter().map(|(record, _)| record.clone()).collect()
+        let background = self.background.iter().map(|running| running.record.clone());
+        self.running.iter().map(|(record, _)| record.clone()).chain(background).collect()
+    }
+
+    /// Whether a command, by its entry, runs in the background.
+    pub(super) fn in_background(&self, ran: Seq) -> bool {
+        self.background.iter().any(|running| running.ran == ran)
     }
 
     /// The recorded commands in effect from an entry on.
@@ -380,7 +419,9 @@ impl Changes {
         let steps = steps_back(&self.units[first..], read);
         let until =
             self.undone.iter().flat_map(|undone| &undone.units).map(|unit| unit.start).min().unwrap_or(Seq::MAX);
-        let commands = self.commands.iter().copied().filter(|seq| (to..until).contains(seq)).collect();
+        // What runs still is not seen yet.
+        let commands = self.commands.iter().copied().chain(self.background.iter().map(|running| running.ran));
+        let commands = commands.filter(|seq| (to..until).contains(seq)).collect();
         Plan { to, steps, commands }
     }
 

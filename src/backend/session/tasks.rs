@@ -216,7 +216,7 @@ mod tests {
                         count += 1;
                         let (task, call) = (format!("b{count}"), CallId::nth(count));
                         running.push(task.clone());
-                        let begun = Begun { task, call, command: "sleep 1".into(), description: None };
+                        let begun = Begun { task, call, command: "sleep 1".into(), description: None, record: None };
                         session.append(EntryKind::TaskBegun(begun)).unwrap();
                     }
                     Act::End(nth) if !running.is_empty() => {
@@ -276,7 +276,7 @@ mod tests {
     fn what_is_owed() {
         let begun = |task: &str| {
             let (task, call) = (task.to_owned(), CallId::nth(1));
-            EntryKind::TaskBegun(Begun { task, call, command: "make".into(), description: None })
+            EntryKind::TaskBegun(Begun { task, call, command: "make".into(), description: None, record: None })
         };
         let notice = |task: &str| said(Message { effects: told(task), ..Message::attachment(Attachment::Task, "") });
         let (done, lost) = (|task| ended(task, Status::Completed), |task| ended(task, Status::Stopped));

@@ -397,6 +397,9 @@ impl Session {
     /// What commands were, by their entries. One that left with a lost log is still one that ran.
     fn command_lines(&self, entries: &[Seq]) -> Vec<String> {
         let line = |seq: &Seq| match self.entry(*seq)?.kind {
+            EntryKind::CommandRan { command, .. } if self.files().changes.in_background(*seq) => {
+                Some(format!("{command} (it still runs in the background; undo again once it has ended)"))
+            }
             EntryKind::CommandRan { command, .. } => Some(command),
             _ => None,
         };

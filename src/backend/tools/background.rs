@@ -6,10 +6,11 @@ use std::pin::Pin;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::Changed;
 use crate::session::entry::{Begun, Ended};
 
-/// Runs a command to its end. Dropped, it leaves no process behind.
-pub type Work = Pin<Box<dyn Future<Output = Ended> + Send>>;
+/// Runs a command to its end: how it ended, and what it changed. Dropped, it leaves no process behind.
+pub type Work = Pin<Box<dyn Future<Output = (Ended, Option<Changed>)> + Send>>;
 
 /// A command that continues after its call was answered.
 pub struct Background {

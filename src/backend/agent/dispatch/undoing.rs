@@ -5,12 +5,11 @@ use std::path::Path;
 use super::call::{Done, Permitted};
 use crate::agent::Agent;
 use crate::agent::mailbox::Mailbox;
-use crate::agent::parent_child::Note;
 use crate::permission::{Access, CommandLine};
 use crate::sandbox::Sandbox;
 use crate::session;
 use crate::stdx::programs;
-use crate::tools::{After, Changed, Undo, Undoing, Unrecordable};
+use crate::tools::{After, Undo, Undoing, Unrecordable};
 
 /// Makes a call undoable before it happens.
 ///
@@ -27,31 +26,26 @@ pub(super) async fn announce(agent: &mut Agent, call: &mut Permitted) -> Result<
 /// The log cannot be written.
 pub(super) async fn note(agent: &mut Agent, done: &mut Done, mailbox: &Mailbox) -> Result<(), session::Error> {
     let Some(at) = done.after.iter().position(|after| matches!(after, After::Changed(_))) else { return Ok(()) };
-    let After::Changed(Changed { record, finished }) = done.after.remove(at) else { return Ok(()) };
-    if let (Some(record), Some(Undo { session, .. })) = (record, agent.settings.tools.undo) {
-        let note = Note::Ended { record, finished: finished.clone(), most: session };
-        agent.conversation.announce(Some(note)).await?;
-        agent.conversation.tell_news(mailbox).await;
-    }
-    done.changed = Some(finished);
+    let After::Changed(changed) = done.after.remove(at) else { return Ok(()) };
+    done.changed = Some(changed.finished.clone());
+    agent.conversation.note_changed(changed, agent.settings.tools.undo, mailbox).await?;
     Ok(())
 }
 
 /// How what a call changes is kept.
 async fn undoing(call: &Permitted, undo: Option<Undo>, sandbox: &Sandbox) -> Undoing {
     let Access::Shell { command, .. } = &call.ready.access else { return Undoing::Off };
-    // A record belongs to a turn: what a command changes long after its own cannot be told from what came between.
-    if undo.is_none() || call.permit.reads() || call.ready.work.is_background() {
+    if undo.is_none() || call.permit.reads() {
         return Undoing::Off;
     }
     sandbox.probe().await;
-    if !sandbox.records() {
-        Undoing::Compared(Unrecordable::Here)
-    } else if gains(command) {
-        Undoing::Compared(Unrecordable::Privileged)
-    } else {
-        Undoing::Recorded(uuid::Uuid::now_v7().simple().to_string())
-    }
+    let why = match sandbox.records() {
+        true if !gains(command) => return Undoing::Recorded(uuid::Uuid::now_v7().simple().to_string()),
+        true => Unrecordable::Privileged,
+        false => Unrecordable::Here,
+    };
+    // Two looks far apart cannot tell what a command changed from what others did meanwhile.
+    if call.ready.work.is_background() { Undoing::Off } else { Undoing::Compared(why) }
 }
 
 /// Whether a line starts a program that runs with more rights than its user has: under a record it would not get them. Root

@@ -20,6 +20,9 @@ pub struct Begun {
     /// What it does, as the model says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// What it changes is recorded in the session's folder under this name; without one, undo does not reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
 }
 
 impl Begun {

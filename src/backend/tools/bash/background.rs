@@ -8,18 +8,17 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::output::Sink;
-use super::{Changed, Done, Input, Way, work};
+use super::{Done, Input, Way, work};
 use crate::message::{CallId, Content, Display};
 use crate::permission::CommandLine;
 use crate::session::entry::{Begun, Ended, Status};
-use crate::session::recorded::Finished;
 use crate::tools::background::{Background, Work};
 use crate::tools::limit::Spool;
 use crate::tools::{After, Context, Host, Output, Undoing};
 
 /// What the model is told of every command in the background.
 const TOLD: &str = "You are told when the command ends, so do not wait for it or poll. TaskStop ends it.";
-/// Of one that may change something.
+/// Of one that may change something, where that is not recorded.
 const UNCOVERED: &str = " /undo does not cover what it changes.";
 
 /// How a command that its call waits for leaves for the background.
@@ -70,7 +69,7 @@ pub(super) fn may_leave(command: &str) -> bool {
 pub(super) async fn wait(input: Input, context: Context) -> Output {
     let agent = context.host.clone();
     let (begun, output) = task(&input, &context);
-    let (undoing, reads) = (context.undoing.clone(), context.permit.reads());
+    let undo = uncovered(&context);
     let (exit, mut left) = oneshot::channel();
     let exit = Exit { left: exit, wanted: agent.leaving() };
     let mut running = Box::pin(async move {
@@ -93,7 +92,6 @@ pub(super) async fn wait(input: Input, context: Context) -> Output {
     if let Err(problem) = agent.keep_running(Background { begun, output, cancel: left.cancel, work }).await {
         return Output::error(format!("Stopped, since it could not continue in the background: {problem}"));
     }
-    let undo = if reads { "" } else { UNCOVERED };
     let why = match left.timeout {
         Some(time) => format!("The command did not finish within its timeout of {} s, so it moved", time.as_secs_f64()),
         None => "The user moved the command".to_owned(),
@@ -103,14 +101,16 @@ pub(super) async fn wait(input: Input, context: Context) -> Output {
          directory does not carry over.{undo}"
     );
     let display = Some(Display::Line { text: format!("moved to the background as {id}") });
-    let changed = match undoing {
-        Undoing::Recorded(record) => {
-            let finished = Finished::unseen("it continued in the background");
-            Some(After::Changed(Changed { record: Some(record), finished }))
-        }
-        Undoing::Off | Undoing::Compared(_) => None,
-    };
-    Output { display, after: changed.into_iter().collect(), ..Output::ok(text) }
+    Output { display, ..Output::ok(text) }
+}
+
+/// What the model is told where undo will not reach what a command changes.
+fn uncovered(context: &Context) -> &'static str {
+    match context.undoing {
+        Undoing::Recorded(_) => "",
+        Undoing::Off | Undoing::Compared(_) if context.permit.reads() => "",
+        Undoing::Off | Undoing::Compared(_) => UNCOVERED,
+    }
 }
 
 /// What a task is to be for the log, and where its output goes.
@@ -118,7 +118,11 @@ fn task(input: &Input, context: &Context) -> (Begun, PathBuf) {
     let task = context.store.task(&context.call);
     let output = context.store.task_output(&task);
     let (command, description) = (input.command.clone(), input.description.clone());
-    (Begun { task, call: CallId(context.call.clone()), command, description }, output)
+    let record = match &context.undoing {
+        Undoing::Recorded(record) => Some(record.clone()),
+        Undoing::Off | Undoing::Compared(_) => None,
+    };
+    (Begun { task, call: CallId(context.call.clone()), command, description, record }, output)
 }
 
 /// Runs a command to its end, which is told.
@@ -126,10 +130,16 @@ fn ended(begun: &Begun, running: impl Future<Output = Result<Done, Output>> + Se
     let (task, title) = (begun.task.clone(), begun.title());
     Box::pin(async move {
         match running.await {
-            Ok(Done { status, code, why, millis, .. }) => Ended { task, title, status, code, why, millis },
+            Ok(Done { output, status, code, why, millis }) => {
+                let changed = output.after.into_iter().find_map(|after| match after {
+                    After::Changed(changed) => Some(changed),
+                    _ => None,
+                });
+                (Ended { task, title, status, code, why, millis }, changed)
+            }
             Err(refused) => {
                 let why = Some(Content::joined(&refused.content));
-                Ended { task, title, status: Status::Failed, code: None, why, millis: 0 }
+                (Ended { task, title, status: Status::Failed, code: None, why, millis: 0 }, None)
             }
         }
     })
@@ -146,7 +156,7 @@ pub(super) async fn begin(input: Input, context: Context) -> Output {
         Ok(file) => file,
         Err(error) => return Output::error(format!("Not run: cannot write {}: {error}.", output.display())),
     };
-    let undo = if context.permit.reads() { "" } else { UNCOVERED };
+    let undo = uncovered(&context);
     let cancel = CancellationToken::new();
     let context = Context { host, cancel: cancel.clone(), ..context };
     let (started, mut ready) = oneshot::channel();

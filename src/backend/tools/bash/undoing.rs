@@ -47,8 +47,6 @@ enum Way {
     Off,
     Recorded(String),
     Compared(Option<Arc<Compared>>, Unrecordable),
-    /// Its call was answered: nothing is made of the record.
-    Dropped(String),
 }
 
 type Asked<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
@@ -138,12 +136,11 @@ impl<'a> Watch<'a> {
         verdict
     }
 
-    /// The command continues in the background.
+    /// The command continues in the background. Its record does, too; two looks so far apart would tell what others did.
     pub(super) fn let_go(&mut self) {
-        self.way = match std::mem::replace(&mut self.way, Way::Off) {
-            Way::Recorded(record) => Way::Dropped(record),
-            Way::Off | Way::Compared(..) | Way::Dropped(_) => Way::Off,
-        };
+        if let Way::Compared(..) = self.way {
+            self.way = Way::Off;
+        }
     }
 
     /// Once everything has ended: what changed, and what the result says of it.
@@ -151,12 +148,6 @@ impl<'a> Watch<'a> {
         let mut notes = Vec::new();
         let (record, finished) = match &self.way {
             Way::Off => (None, None),
-            Way::Dropped(record) => {
-                let folder = recorded::folder(&self.context.store, record);
-                // It was never begun where nothing was changed.
-                let _ = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
-                (None, None)
-            }
             Way::Recorded(record) => {
                 let (store, name) = (self.context.store.clone(), record.clone());
                 let finished = tokio::task::spawn_blocking(move || recorded::finish_or_tell(&store, &name)).await;
