@@ -2,6 +2,7 @@
 
 mod find;
 mod import;
+mod mcp;
 mod skills;
 mod subcommand;
 
@@ -124,6 +125,14 @@ pub struct Flags {
     /// With -p: the answer must match this JSON Schema (text or file)
     #[arg(long, alias = "jsonSchema", value_name = "SCHEMA", requires = "print")]
     pub json_schema: Option<String>,
+
+    /// MCP servers for this session: a file like .mcp.json, or JSON; can be repeated
+    #[arg(long, alias = "mcpConfig", value_name = "FILE|JSON")]
+    pub mcp_config: Vec<String>,
+
+    /// Only the servers of --mcp-config
+    #[arg(long, alias = "strictMcpConfig")]
+    pub strict_mcp_config: bool,
 
     /// Use this folder's own settings without asking
     #[arg(long)]
@@ -288,6 +297,12 @@ impl Cli {
         if self.flags.dangerously_skip_permissions { Some(Mode::Bypass) } else { self.flags.permission_mode }
     }
 
+    /// What the flags say of MCP servers.
+    pub fn servers(&self) -> crate::config::servers::Flags {
+        let Flags { mcp_config, strict_mcp_config, .. } = &self.flags;
+        crate::config::servers::Flags { configs: mcp_config.clone(), strict: *strict_mcp_config }
+    }
+
     /// The flags that are settings, as a layer.
     pub fn layer(&self) -> Table {
         let flags = &self.flags;
@@ -365,14 +380,13 @@ impl Cli {
 }
 
 /// Commands of other agents, and what does the same here.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 13] = [
     ("acp", "cocode does not speak ACP yet"),
     ("auth", "set a key with /model in a session"),
     ("exec", "use `cocode -p \"prompt\"`"),
     ("init", "start a session and type /init"),
     ("login", "set a key with /model in a session"),
     ("logout", "keys are in credentials.toml, beside config.toml"),
-    ("mcp", "cocode starts no MCP servers yet"),
     ("plugin", "cocode has no plugins yet"),
     ("resume", "use `cocode -r`"),
     ("run", "use `cocode -p \"prompt\"`"),
@@ -510,8 +524,7 @@ mod tests {
         check(&["-p", "--resume"], "needs an id");
         check(&["-p", "x", "--input-format", "stream-json"], "leave out the prompt");
         check(&["serve"], "`serve` is not a command: cocode has no server yet; `cocode -p serve` sends it as a prompt");
-        check(&["mpc"], "`mpc` is not a command: cocode starts no MCP servers yet");
-        check(&["mcp", "add", "files", "--", "server"], "`mcp` is not a command: cocode starts no MCP servers yet");
+        check(&["mcp", "add", "files"], "the following required arguments were not provided");
         check(&["plugin", "list"], "`plugin` is not a command: cocode has no plugins yet");
         check(&["fix", "list"], "cannot be used with");
         check(&["doctr"], "did you mean `cocode doctor`?");

@@ -121,6 +121,11 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     }
     let start = cli.start().unwrap_or_else(|error| error.exit());
     let loaded = config::load(&paths, &env, cli.layer()).map_err(|broken| stop(USAGE)(broken.to_string()))?;
+    let servers = cli.servers();
+    for given in &servers.configs {
+        config::servers::config_of(given, &cwd).map_err(|problem| stop(USAGE)(problem.to_string()))?;
+    }
+    let loaded = loaded.with_flags(servers);
     if let Some(why) = cli.mode().and_then(|mode| mode.refused(engine::root(), sandbox(&env))) {
         return Err(stop(USAGE)(why.to_owned()));
     }

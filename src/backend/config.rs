@@ -14,6 +14,8 @@ mod listed;
 pub mod logging;
 mod models;
 pub mod paths;
+mod rules;
+pub mod servers;
 pub mod settings;
 mod shape;
 pub mod themes;
@@ -23,10 +25,13 @@ mod uses;
 mod variables;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toml::{Table, Value};
 
 pub use layer::{Problem, Source};
+pub use rules::RuleText;
+pub use servers::Servers;
 pub use settings::Config;
 
 use crate::hooks::{self, Origin, Switch};
@@ -41,16 +46,6 @@ use uses::Place;
 
 /// Every default, commented.
 pub const DEFAULTS: &str = include_str!("../../config/default.toml");
-
-/// A permission rule as written in its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleText {
-    pub behavior: Behavior,
-    pub text: String,
-    pub source: permission::Source,
-    /// None for flags and variables.
-    pub file: Option<PathBuf>,
-}
 
 /// Sources of the user or the administrator that cannot be used: nothing may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +78,9 @@ pub struct Loaded {
     pub withheld: Vec<String>,
     /// The hooks of git that the user agreed to.
     pub git_hooks: GitHooks,
+    /// Servers of the Model Context Protocol; those of the project are added with it.
+    pub servers: Servers,
+    origin: Arc<servers::Origin>,
     merged: Table,
     layers: Vec<Layer>,
     user_home: Option<PathBuf>,
@@ -147,7 +145,8 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
         return Err(Broken(problems));
     }
     let loaded = Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)?;
-    let loaded = Loaded { broken, ..loaded };
+    let origin = servers::Origin { file: servers::own_file(paths), env: env.clone(), ..Default::default() };
+    let loaded = Loaded { broken, origin: Arc::new(origin), ..loaded };
     match themes::check(paths, &loaded.config.tui.theme) {
         Ok(()) => Ok(loaded),
         Err(message) => {
@@ -207,11 +206,6 @@ impl Loaded {
                 }
             }
         }
-        let servers = project.join(".mcp.json");
-        if servers.is_file() {
-            let message = "not read yet: cocode starts no MCP servers, so their tools are missing".to_owned();
-            diagnostics.push(Problem { place: servers.display().to_string(), message });
-        }
         let merged = Loaded::assemble(layers, diagnostics.clone(), self.user_home.clone());
         let loaded = merged.unwrap_or_else(|problems| {
             // Each file is fine alone, but not together with the others: a provider without its address.
@@ -229,8 +223,19 @@ impl Loaded {
             git_hooks = if trust.covers(&used) { hooks } else { git_hooks };
             uses.push(used);
         }
+        let Config { mcp, env, .. } = &loaded.config;
+        let servers::Read { servers, problems, uses: more } = servers::find(&self.origin, mcp, env, project, trust);
+        uses.extend(more);
         let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
-        Loaded { broken, uses, withheld, git_hooks, ..loaded }
+        let (diagnostics, origin) = ([loaded.diagnostics, problems].concat(), self.origin.clone());
+        Loaded { broken, uses, withheld, git_hooks, servers, origin, diagnostics, ..loaded }
+    }
+
+    /// With what flags say of servers.
+    #[must_use]
+    pub fn with_flags(self, flags: servers::Flags) -> Loaded {
+        let origin = servers::Origin { flags, ..(*self.origin).clone() };
+        Loaded { origin: Arc::new(origin), ..self }
     }
 
     /// The providers that somebody has set up, the defaults aside.
@@ -243,7 +248,7 @@ impl Loaded {
 
     /// Files of the project that what the user agreed to runs.
     pub fn runs(&self) -> Vec<PathBuf> {
-        let sealed = self.layers.iter().flat_map(|layer| layer.runs.values());
+        let sealed = self.layers.iter().flat_map(|layer| layer.runs.values()).chain(&self.servers.runs);
         let files = sealed.chain([self.git_hooks.runs()]).flat_map(Sealed::paths);
         files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
@@ -294,7 +299,7 @@ impl Loaded {
             layers.push(layer);
         }
         let loaded = Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)?;
-        Ok(Loaded { broken: self.broken.clone(), ..loaded })
+        Ok(Loaded { broken: self.broken.clone(), origin: self.origin.clone(), ..loaded })
     }
 
     /// The hooks of all files, lowest source first, and which of them run.
@@ -412,7 +417,7 @@ impl Loaded {
                 *folder = home.join(rest);
             }
         }
-        let rules = layers.iter().flat_map(rules_of).collect();
+        let rules = layers.iter().flat_map(rules::of).collect();
         Ok(Loaded {
             config,
             rules,
@@ -421,6 +426,8 @@ impl Loaded {
             uses: Vec::new(),
             withheld: Vec::new(),
             git_hooks: GitHooks::default(),
+            servers: Servers::default(),
+            origin: Arc::default(),
             merged,
             layers,
             user_home,
@@ -468,25 +475,6 @@ fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {
         Problem { place, message: format!("`{table}` needs `{key}`{values}") }
     };
     missing.map(problem).collect()
-}
-
-fn rules_of(layer: &Layer) -> Vec<RuleText> {
-    let source = match layer.source {
-        Source::Default | Source::ManagedDefaults | Source::Policy => permission::Source::Managed,
-        Source::UserSettings => permission::Source::User,
-        Source::User => permission::Source::Config,
-        Source::ProjectSettings | Source::Project => permission::Source::Project,
-        Source::LocalSettings | Source::Local => permission::Source::ProjectLocal,
-        Source::Environment | Source::Flags => permission::Source::CommandLine,
-    };
-    let mut rules = Vec::new();
-    for (name, behavior) in [("allow", Behavior::Allow), ("ask", Behavior::Ask), ("deny", Behavior::Deny)] {
-        let list = find(&layer.table, &["permissions".to_owned(), name.to_owned()]).and_then(Value::as_array);
-        for text in list.into_iter().flatten().filter_map(Value::as_str) {
-            rules.push(RuleText { behavior, text: text.to_owned(), source, file: layer.file.clone() });
-        }
-    }
-    rules
 }
 
 fn find<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {

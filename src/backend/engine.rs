@@ -9,6 +9,7 @@ mod forecast;
 mod grants;
 mod inbox;
 mod lists;
+pub mod mcp;
 mod models;
 mod notes;
 mod open;
@@ -484,6 +485,7 @@ impl Engine {
             older,
             log: session.log().to_path_buf(),
             read_only: session.read_only(),
+            servers: mcp::rows(self.agent.policy.servers.as_ref()),
             sandbox: self.setup.confinement(),
         }
     }

@@ -5,6 +5,7 @@ mod agents;
 pub mod compact;
 pub mod config;
 pub mod engine;
+pub mod mcp;
 pub mod protocol;
 pub mod report;
 pub mod session;

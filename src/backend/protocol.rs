@@ -296,6 +296,9 @@ pub struct SessionInfo {
     pub read_only: bool,
     /// How far commands are confined.
     pub sandbox: sandbox::Status,
+    /// Servers of the Model Context Protocol, as they were then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<report::ServerRow>,
 }
 
 /// One shown thing of a resumed session.

@@ -3,6 +3,7 @@
 pub mod cache;
 pub mod compaction;
 mod sandbox;
+pub mod servers;
 mod window;
 
 use std::fmt::Write;
@@ -48,6 +49,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Status(status) => self::status(status),
         Report::Sandbox(report) => sandbox::words(report),
         Report::Agents(agents) => self::agents(agents),
+        Report::Servers(rows) => servers::words(rows),
         Report::Memory(rows) => memory(rows),
         Report::Plan(plan) => self::plan(plan),
         Report::Freed(freed) => compaction::freed(freed),

@@ -17,6 +17,7 @@ mod html;
 pub mod input;
 pub mod limit;
 mod ls;
+pub mod mcp_call;
 mod media;
 mod notebook;
 mod notebook_edit;
@@ -28,6 +29,7 @@ mod task;
 mod task_output;
 mod task_stop;
 mod todo_write;
+mod tool_search;
 mod toolbox;
 mod web;
 mod web_fetch;
@@ -362,6 +364,14 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// A precise sentence for the model when the input does not fit.
     fn call(&self, input: &Value, dirs: &Dirs) -> Result<Call, String>;
+
+    /// The same of a call by this name: one tool answers for all tools of servers.
+    ///
+    /// # Errors
+    /// As `call`.
+    fn call_named(&self, _name: &str, input: &Value, dirs: &Dirs) -> Result<Call, String> {
+        self.call(input, dirs)
+    }
 }
 
 /// What holds for all calls of a tool, however they are made or shown.

@@ -1,4 +1,4 @@
-//! The subcommands that need no engine: `config`, `doctor`, `skills`, `find`, `import`, `completions`.
+//! The subcommands that need no engine: `config`, `doctor`, `skills`, `mcp`, `find`, `import`, `completions`.
 
 use std::io::{self, Write};
 
@@ -7,6 +7,7 @@ use clap_complete::Shell;
 
 use super::find::{self, Find};
 use super::import::{self, Import};
+use super::mcp::{self, McpCommand};
 use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
@@ -32,6 +33,9 @@ pub enum Own {
     Find(Find),
     /// Import sessions of Claude Code, Codex, opencode and pi
     Import(Import),
+    /// List, add and remove MCP servers
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Print a completion script
     Completions { shell: Shell },
 }
@@ -70,6 +74,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
             Ok(u8::from(findings.iter().any(|finding| finding.state == State::Bad)))
         }
         Own::Find(find) => find::run(find, here, out, err),
+        Own::Mcp(command) => mcp::run(command, here, out, err),
         Own::Import(import) => import::run(import, here, out, err),
         Own::Skills(command) => skills::run(command, here, out, err),
         Own::Completions { shell } => {

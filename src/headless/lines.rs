@@ -13,13 +13,15 @@ use crate::session::entry::CacheBreak;
 pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
     let commands: Vec<&str> =
         registry.all().filter(|command| !command.needs_terminal()).map(|command| command.name.as_str()).collect();
+    let servers = session.into_iter().flat_map(|session| &session.servers);
+    let servers: Vec<Value> = servers.map(|server| json!({ "name": server.name, "status": server.state })).collect();
     json!({
         "type": "system",
         "subtype": "init",
         "cwd": session.map(|session| &session.cwd),
         "session_id": session.map(|session| &session.id),
         "tools": session.map_or(&[][..], |session| &session.tools),
-        "mcp_servers": [],
+        "mcp_servers": servers,
         "model": session.map(|session| &session.model.model),
         "permissionMode": session.map(|session| session.mode),
         "sandbox": session.map(|session| json!({

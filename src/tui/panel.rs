@@ -43,6 +43,7 @@ impl Panel {
             Report::Status(_) => Builtin::Status,
             Report::Sandbox(_) => Builtin::Sandbox,
             Report::Agents(_) => Builtin::Agents,
+            Report::Servers(_) => Builtin::Mcp,
             Report::Memory(_) => Builtin::Memory,
             Report::Thinking(_)
             | Report::SettingChanged(_)

@@ -266,11 +266,12 @@ fn managed_settings_of_claude_code_are_a_policy() {
 }
 
 #[test]
-fn servers_that_are_not_started_are_named() {
-    let user = User::new().file(".mcp.json", "{}");
+fn mistakes_in_files_of_servers_are_named() {
+    let text = r#"{"mcpServers": {"a": {"url": "http://h"}, "b c": {"command": "x"}, "d": {"command": "${NONE}"}}}"#;
+    let user = User::new().file(".mcp.json", text);
     let problems: Vec<String> =
         user.in_project(Agreed::Nothing).diagnostics.iter().map(|problem| user.plain(problem)).collect();
-    assert_eq!(problems, ["project/.mcp.json: not read yet: cocode starts no MCP servers, so their tools are missing"]);
+    insta::assert_snapshot!(problems.join("\n"));
 }
 
 #[test]

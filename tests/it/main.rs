@@ -78,6 +78,12 @@ mod import;
 mod kill;
 /// Licences and sources of the dependencies.
 mod licences;
+/// Servers of the Model Context Protocol: found, approved, called, and whatever they do.
+mod mcp;
+/// `cocode mcp`, and servers by flag.
+mod mcp_cli;
+/// The same servers behind HTTP.
+mod mcp_http;
 /// Memory files of nested folders.
 mod nested_memory;
 /// The proxy of a session: real programs, first contact with a host, what a command may reach.

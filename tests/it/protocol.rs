@@ -172,6 +172,7 @@ fn events() {
         log: "/h/id/transcript.jsonl".into(),
         read_only: false,
         sandbox: cocode::sandbox::Status { level: cocode::sandbox::Level::Kernel, why: "why".into() },
+        servers: Vec::new(),
     };
     let thinking = ThinkingInfo {
         level: Level::DeepThink,

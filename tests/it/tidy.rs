@@ -17,6 +17,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("commands", 20),
     ("hooks", 20),
     ("agents", 25),
+    ("mcp", 25),
     ("session::entry", 25),
     ("protocol", 30),
     ("session", 35),
@@ -62,6 +63,7 @@ const STARTS: &[(&str, &[&str])] = &[
     (
         "command_without(",
         &[
+            "src/backend/mcp/stdio.rs",
             "src/backend/tools/bash.rs",
             "src/leaves/permission/repository/own.rs",
             "src/leaves/hooks/command.rs",

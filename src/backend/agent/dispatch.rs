@@ -62,7 +62,8 @@ impl Agent {
         let prepare = |block: &mut Block| {
             let Block::ToolCall(call) = block else { return None };
             let prepared = self.prepare_call(call.clone());
-            call.title.clone_from(&prepared.call.title);
+            // A call of a server's tool goes by the name of that.
+            call.clone_from(&prepared.call);
             Some(prepared)
         };
         reply.blocks.iter_mut().filter_map(prepare).collect()

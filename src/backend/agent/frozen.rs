@@ -8,7 +8,7 @@ use crate::provider::{Request, ToolSpec};
 use crate::session::entry::{By, EntryKind, Frozen, Seq};
 use crate::session::{self, Session};
 use crate::stdx::hash;
-use crate::tools::{Toolbox, answer};
+use crate::tools::{Toolbox, answer, mcp_call};
 
 /// See the module.
 pub(super) struct Head {
@@ -73,6 +73,9 @@ pub(super) fn given(settings: &Settings, tools: &Toolbox, fitting: &Toolbox, age
     let mut parts = vec![text(&settings.system), text(&settings.append_system), schema, own.join("\0")];
     if fitting.specs().len() < tools.specs().len() {
         parts.push("few tools".to_owned());
+    }
+    if tools.get(mcp_call::NAME).is_some() {
+        parts.push("servers".to_owned());
     }
     format!("{:016x}", hash::short(&[parts.join("\0\0").as_bytes()]))
 }

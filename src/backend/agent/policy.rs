@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::{Conversation, Grants, Grounds};
+use crate::mcp::Servers;
 use crate::permission::{Access, Behavior, Places, RuleSet, Source, Trust};
 use crate::protocol::report::Kept;
 use crate::protocol::{GrantScope, PresetGrant};
@@ -29,6 +31,8 @@ pub struct Policy {
     pub denials: Denials,
     /// It was offered once that the sandbox answers for commands.
     pub offered: bool,
+    /// The servers that it rules, of which the toolbox has a pair of tools. None where none is set up.
+    pub servers: Option<Arc<Servers>>,
 }
 
 /// What the sandbox kept commands from: the rules that would have allowed it, by the command, the last ones alone.

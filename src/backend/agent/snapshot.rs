@@ -12,6 +12,7 @@ use super::{Agent, Board, Grounds, Model, Policy, conversation, memory, thinking
 use crate::agents::Definitions;
 use crate::compact::Driver;
 use crate::hooks::{self, Hooks};
+use crate::mcp::Servers;
 use crate::permission::{Access, Behavior, Consent, Decision, Mode, RuleSet};
 use crate::protocol::ThinkingInfo;
 use crate::protocol::report::{Agents, Kept};
@@ -75,6 +76,11 @@ impl Snapshot {
             tool_specs: agent.tool_specs.clone(),
             background: agent.tasks.board.clone(),
         }
+    }
+
+    /// The servers of the session.
+    pub fn servers(&self) -> Option<&Arc<Servers>> {
+        self.policy.servers.as_ref()
     }
 
     /// Every hook with its last result.

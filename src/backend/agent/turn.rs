@@ -431,7 +431,7 @@ impl Agent {
 
     /// The same with so much to be put behind it.
     pub(super) fn request_before(&mut self, behind: crate::message::tokens::Load) -> Request {
-        let messages = self.conversation.context().messages();
+        let messages = tools::mcp_call::written(self.conversation.context().messages(), &self.tool_specs);
         let choice = thinking::Choice {
             settings: &self.settings.thinking,
             session: self.conversation.facts().thinking,

@@ -31,6 +31,9 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("skillOverrides", "every skill is offered as its own file says"),
     ("strictPluginOnlyCustomization", "skills, agents and hooks of the user and of trusted projects also load"),
     ("processWrapper", "commands run without it"),
+    ("allowedMcpServers", "every server that you approved or set up yourself can run"),
+    ("deniedMcpServers", "every server that you approved or set up yourself can run"),
+    ("allowManagedMcpServersOnly", "every server that you approved or set up yourself can run"),
     ("requiredMinimumVersion", "it is about versions of Claude Code"),
     ("requiredMaximumVersion", "it is about versions of Claude Code"),
 ];
@@ -91,6 +94,7 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
         None | Some(Json::Null) => {}
         Some(_) => reading.wrong("editorMode", "normal or vim"),
     }
+    reading.servers(&settings);
     reading.status_line(&settings);
     if let Some(command) = reading.string(&settings, "apiKeyHelper", "a shell command") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
@@ -146,6 +150,29 @@ impl Reading {
             _ => self.wrong(key, "true or false"),
         }
         None
+    }
+
+    /// Which servers of a project's `.mcp.json` may run.
+    fn servers(&mut self, settings: &Map<String, Json>) {
+        let mut mcp = Table::new();
+        if let Some(all) = self.flag(settings, "enableAllProjectMcpServers") {
+            mcp.insert("enable_all_project".into(), Value::Boolean(all));
+        }
+        for (theirs, ours) in
+            [("enabledMcpjsonServers", "enabled_project"), ("disabledMcpjsonServers", "disabled_project")]
+        {
+            match settings.get(theirs) {
+                Some(Json::Array(names)) => {
+                    let names = names.iter().filter_map(Json::as_str).map(|name| Value::String(name.to_owned()));
+                    mcp.insert(ours.into(), Value::Array(names.collect()));
+                }
+                None | Some(Json::Null) => {}
+                Some(_) => self.wrong(theirs, "a list of names"),
+            }
+        }
+        if !mcp.is_empty() {
+            self.put("mcp", Value::Table(mcp));
+        }
     }
 
     fn status_line(&mut self, settings: &Map<String, Json>) {

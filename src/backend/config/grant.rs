@@ -63,7 +63,14 @@ pub fn revoke(file: &Path, behavior: Behavior, rule: &str) -> Result<bool, Probl
     Ok(found)
 }
 
-fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), String>) -> Result<(), Problem> {
+/// Changes the object of a file of another program; its other keys and their order stay.
+///
+/// # Errors
+/// The file is broken or cannot be written; it is then as before.
+pub(super) fn change(
+    file: &Path,
+    edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), String>,
+) -> Result<(), Problem> {
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     if leads_out(file) {
         return Err(problem(
@@ -79,7 +86,7 @@ fn change(file: &Path, edit: impl FnOnce(&mut Map<String, Json>) -> Result<(), S
     }
     if !strict || !twice.is_empty() {
         return Err(problem(
-            "has comments, trailing commas or keys twice, which cocode would lose: change the rule by hand".into(),
+            "has comments, trailing commas or keys twice, which cocode would lose: change it by hand".into(),
         ));
     }
     let mut text = serde_json::to_string_pretty(&settings).map_err(|error| problem(error.to_string()))?;

@@ -380,7 +380,7 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
 
 /// Whether the lists of this table add up over all files.
 pub(crate) fn adds_up(table: &str) -> bool {
-    matches!(table, "permissions" | "hooks")
+    matches!(table, "permissions" | "hooks" | "mcp")
 }
 
 /// Calls `visit` with the dotted key of everything that is not a table.

@@ -44,6 +44,7 @@ pub struct Config {
     #[schemars(schema_with = "hooks_schema")]
     pub hooks: hooks::Definitions,
     pub agents: Agents,
+    pub mcp: Mcp,
     pub sandbox: Sandbox,
     pub undo: Undo,
     pub sessions: Sessions,
@@ -242,6 +243,15 @@ pub enum Keep {
 pub struct Agents {
     #[schemars(range(min = 1, max = 32))]
     pub max_parallel: usize,
+}
+
+/// `[mcp]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Mcp {
+    pub enable_all_project: bool,
+    pub enabled_project: Vec<String>,
+    pub disabled_project: Vec<String>,
 }
 
 /// `[sandbox]`.

@@ -96,7 +96,8 @@ impl Engine {
             | Builtin::Hooks
             | Builtin::Status
             | Builtin::Sandbox
-            | Builtin::Agents => {}
+            | Builtin::Agents
+            | Builtin::Mcp => {}
         }
         None
     }

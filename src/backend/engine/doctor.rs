@@ -77,6 +77,7 @@ pub fn examine(here: Here<'_>, sandbox: &sandbox::Status) -> Vec<Finding> {
             let state = if errors { State::Limited } else { State::Good };
             findings.push(Finding { area: "skills".into(), state, text });
             findings.extend(agents(here, &trusted));
+            findings.extend(super::mcp::findings(&loaded));
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
                 findings.extend(local_servers(&[11434, 8080, 1234]));

@@ -8,7 +8,7 @@ use super::grants::Files;
 use super::models::Models;
 use super::places::{gateway, git_status, root};
 use super::settings::Settings;
-use super::{Begin, Engine, Inbox, Known, Setup, servers, skills};
+use super::{Begin, Engine, Inbox, Known, Setup, mcp, servers, skills};
 use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
 use crate::config::paths::Paths;
@@ -45,6 +45,9 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
         trust.add(definitions(&setup.paths, &setup.project, &trust).uses());
         loaded = setup.loaded.with_project(&setup.project, &trust);
     }
+    let tools = mcp::open(&setup, &loaded);
+    // What needs nobody's word begins beside everything else.
+    mcp::follow(tools.as_ref(), &loaded);
     let catalog = inbox.catalog.clone();
     let loading = skills::load(&catalog, &loaded);
     let session = choose(&setup, inbox).await?;
@@ -53,7 +56,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let definitions = definitions(&setup.paths, &setup.project, &trust);
-    let toolbox = toolbox(&setup, &definitions);
+    let toolbox = mcp::reaching(toolbox(&setup, &definitions), tools.as_ref(), &loaded);
     let settings = Settings::of(&setup, &loaded, &models, &catalog, &model.spec);
     catalog.hide(settings.hidden);
     let (given, switch) = settings.hooks;
@@ -67,6 +70,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             gateway: gateway(&setup),
             denials: Default::default(),
             offered: false,
+            servers: tools,
         },
         settings: settings.agent,
         toolbox: Arc::new(toolbox),
@@ -86,8 +90,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let idle = settings.idle;
     // As the front end was made, before the folder was read.
     let interface = setup.loaded.config.interface();
-    let mut engine =
-        Engine { agent, models, loaded, setup, mailbox, probing, catalog, known: Known::default(), idle, interface };
+    let known = Known::default();
+    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, known, idle, interface };
     engine.tell_interface().await;
     // Git at the start has asked already, beside all this.
     engine.setup.commands.probe().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::models::Models;
-use super::{Setup, bug_report, changes, doctor, lists, places, settings};
+use super::{Setup, bug_report, changes, doctor, lists, mcp, places, settings};
 use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Beside, Snapshot};
 use crate::commands::report as skills;
@@ -73,6 +73,7 @@ impl<'a> Look<'a> {
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
             Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
+            Builtin::Mcp => Ok(Report::Servers(mcp::rows(self.agent.servers()))),
             Builtin::Memory => Ok(Report::Memory(lists::memory(&self.agent, self.setup))),
             Builtin::Permissions if args.is_empty() => Ok(Report::Rules(lists::rules(&self.agent.rules()))),
             builtin => match &self.session {

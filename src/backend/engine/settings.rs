@@ -93,7 +93,7 @@ impl Settings {
 fn holds(key: &str) -> Holds {
     let table = key.split('.').next().unwrap_or_default();
     match (table, key) {
-        ("log" | "sessions", _)
+        ("log" | "sessions" | "mcp", _)
         | (
             _,
             "model"
@@ -206,6 +206,7 @@ impl Engine {
         let remembered = config::trust::of(&self.setup.paths, &self.setup.project);
         self.agent.policy.trust.join(remembered);
         self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
+        super::mcp::follow(self.agent.policy.servers.as_ref(), &self.loaded);
         self.models.reconfigure(&self.loaded);
         let model = self.models.renewed(&self.agent.model);
         let settings = Settings::of(&self.setup, &self.loaded, &self.models, &self.catalog, &model.spec);

@@ -42,11 +42,52 @@ pub enum Report {
     Status(Status),
     Sandbox(Box<SandboxReport>),
     Agents(Agents),
+    Servers(Vec<ServerRow>),
     Memory(Vec<MemoryRow>),
     Plan(PlanMode),
     Freed(Freed),
     /// The session that a person worked in has ended.
     Ended(Ended),
+}
+
+/// A server of the Model Context Protocol.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRow {
+    pub name: String,
+    pub state: ServerState,
+    /// `stdio`, `http` or `sse`.
+    pub kind: String,
+    /// `user`, `local`, `project` or `flag`, and the file.
+    pub scope: String,
+    pub place: String,
+    /// What runs, or who is asked.
+    pub line: String,
+    /// The revision of the protocol, and why this one.
+    pub version: Option<(String, String)>,
+    /// From the start until it listed what it offers, in milliseconds.
+    pub handshake_ms: Option<u64>,
+    /// Why it failed, or what was last wrong with it.
+    pub error: Option<String>,
+    /// The end of what it wrote to its error stream.
+    pub tail: String,
+    pub tools: u64,
+    /// What the definitions of its tools would take of each request.
+    pub tokens: u64,
+    /// Bytes.
+    pub sent: u64,
+    pub received: u64,
+}
+
+/// Where a server is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerState {
+    Pending,
+    Connected,
+    NeedsAuth,
+    Failed,
+    /// It may not run.
+    Disabled,
 }
 
 /// A command in the background.

@@ -78,6 +78,21 @@ pub(super) fn read(kind: Kind, path: &Path, file: File, start: Vec<u8>, store: &
     if bytes.len() as u64 > most {
         return Err(format!("{shown} is larger than {} MiB. Make a smaller copy of it in Bash first.", most >> 20));
     }
+    keep_as(kind, &shown.to_string(), bytes, store)
+}
+
+/// Stores bytes that did not come from a file, named as told.
+///
+/// # Errors
+/// A sentence for the model: damaged, not a kind that it can see, not to be stored.
+pub(super) fn keep(name: &str, bytes: Vec<u8>, store: &Store) -> Result<Output, String> {
+    match Kind::of(&bytes) {
+        Some(kind) => keep_as(kind, name, bytes, store),
+        None => Err(format!("{name}: {} bytes that are neither text nor a picture", bytes.len())),
+    }
+}
+
+fn keep_as(kind: Kind, shown: &str, bytes: Vec<u8>, store: &Store) -> Result<Output, String> {
     let smaller = match kind.format() {
         Some(format) => {
             shrink(&bytes, format).map_err(|error| format!("{shown} is not an image cocode can display: {error}."))?

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::agents::Definitions;
+use crate::mcp::{Servers, is_tool};
 use crate::permission::{Matches, Ruled, Vocabulary};
 use crate::provider::ToolSpec;
 
 use super::call::{Own, Typed};
-use super::{Offered, Tool};
+use super::{Offered, Tool, mcp_call};
 
 /// What rules may be about: the tools below, and names that people bring along in their settings.
 pub const RULES: Vocabulary = Vocabulary(&[
@@ -85,6 +86,12 @@ impl Toolbox {
         self.with(own(super::task::Task::new(definitions)))
     }
 
+    /// With the pair of tools that reaches all tools of servers; `names` are those of the servers.
+    pub fn with_servers(&self, servers: &Arc<Servers>, names: &[&str]) -> Toolbox {
+        let search = own(super::tool_search::ToolSearch::new(servers.clone(), names));
+        self.with(search).with(Arc::new(super::mcp_call::McpCall::new(servers.clone())))
+    }
+
     /// A set of one's own, in this order.
     pub fn of(tools: Vec<Arc<dyn Tool>>) -> Toolbox {
         let told = tools.iter().filter(|tool| tool.manners().offered != Offered::Nobody);
@@ -121,7 +128,8 @@ impl Toolbox {
     /// Finds a tool by the name that the model uses.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         let own = self.tools.iter().find(|tool| tool.spec().name == name);
-        own.or_else(|| self.tools.iter().find(|tool| tool.manners().aliases.contains(&name)))
+        let other = || self.tools.iter().find(|tool| tool.manners().aliases.contains(&name));
+        own.or_else(other).or_else(|| if is_tool(name) { self.get(mcp_call::NAME) } else { None })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &dyn Tool> {

@@ -33,6 +33,7 @@ pub enum Builtin {
     Sandbox,
     Skills,
     Agents,
+    Mcp,
     Memory,
     Plan,
     Theme,
@@ -113,7 +114,7 @@ impl Builtin {
             ("Session", &[Clear, Resume, Find, Rename, Export, Copy, Status, Cost, Exit]),
             ("Context", &[Context, Compact, Memory, Todos, Tasks]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
-            ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Hooks]),
+            ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Mcp, Hooks]),
             ("Help", &[Help, Doctor, Sandbox, BugReport]),
         ]
     };
@@ -289,6 +290,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Sandbox, "sandbox", "Show how commands are confined, and what they were denied").looks(always),
         Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),
         Row::new(Agents, "agents", "List sub-agents with their sources and tools").looks(always),
+        Row::new(Mcp, "mcp", "List MCP servers with their state, protocol, last error and tools").looks(always),
         Row::new(Memory, "memory", "List memory files, open one in $EDITOR, or add a line to one")
             .looks(no_note)
             .hint("[number | add <text>]")

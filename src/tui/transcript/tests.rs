@@ -140,6 +140,7 @@ fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
         log,
         read_only: false,
         sandbox: crate::sandbox::Status { level: crate::sandbox::Level::Kernel, why: "why".into() },
+        servers: Vec::new(),
     })
 }
 

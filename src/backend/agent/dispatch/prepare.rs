@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::message::{CallId, ToolCall};
-use crate::tools::{Call, Dirs, Manners, Toolbox, answer};
+use crate::tools::{Call, Dirs, Manners, Toolbox, answer, mcp_call};
 
 /// A call that was read, and not decided about yet.
 #[derive(Debug)]
@@ -27,6 +27,7 @@ impl Prepared {
 impl Prepared {
     /// Reads a call that is made in these folders.
     pub(super) fn read(call: ToolCall, toolbox: &Toolbox, dirs: Dirs) -> Prepared {
+        let call = mcp_call::named(call);
         let tool = toolbox.get(&call.name);
         let read = match (tool, &call.invalid) {
             (None, _) => {
@@ -40,7 +41,7 @@ impl Prepared {
                     "The arguments are not valid JSON: {start:?}. Send one JSON object that matches the schema."
                 ))
             }
-            (Some(tool), None) => tool.call(&call.input, &dirs),
+            (Some(tool), None) => tool.call_named(&call.name, &call.input, &dirs),
         };
         let title = read.as_ref().ok().map(|read| read.title().to_owned());
         let manners = tool.map(|tool| tool.manners());

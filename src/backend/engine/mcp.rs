@@ -1,0 +1,104 @@
+//! The servers of the Model Context Protocol of a session. Whether there are any is settled when it opens, so that what its
+//! requests begin with never changes; which of them run follows the settings.
+
+use std::sync::Arc;
+
+use super::Setup;
+use super::doctor::Here;
+use crate::config::{self, Loaded};
+use crate::mcp::{Servers, State, Status, Surroundings};
+use crate::message::tokens;
+use crate::protocol::report::{Finding, ServerRow, ServerState, State as Mark};
+use crate::sandbox::Sandbox;
+use crate::tools::Toolbox;
+
+/// The servers of a session, none started yet; None where none is set up.
+pub(super) fn open(setup: &Setup, loaded: &Loaded) -> Option<Arc<Servers>> {
+    let here = Here { env: &setup.env, paths: &setup.paths, cwd: &setup.project };
+    (!loaded.servers.is_empty()).then(|| Arc::new(servers(here, loaded, setup.commands.clone())))
+}
+
+fn servers(here: Here<'_>, loaded: &Loaded, sandbox: Sandbox) -> Servers {
+    let config = &loaded.config;
+    let variable = |name: &str| config.env.get(name).cloned().or_else(|| here.env.get(name).map(str::to_owned));
+    let variables = (config.env.clone(), config.secret_env());
+    Servers::new(Surroundings::new(here.cwd.to_path_buf(), variables, sandbox, variable))
+}
+
+/// Starts what may run and does not yet, and ends what may not. Waits for nothing.
+pub(super) fn follow(servers: Option<&Arc<Servers>>, loaded: &Loaded) {
+    if let Some(servers) = servers {
+        let config::Servers { wanted, off, .. } = loaded.servers.clone();
+        servers.keep(wanted, off);
+    }
+}
+
+/// With the pair of tools that reaches the servers.
+pub(super) fn reaching(toolbox: Toolbox, servers: Option<&Arc<Servers>>, loaded: &Loaded) -> Toolbox {
+    let Some(servers) = servers else { return toolbox };
+    let mut names: Vec<&str> = loaded.servers.all().map(|definition| definition.name.as_str()).collect();
+    names.sort_unstable();
+    toolbox.with_servers(servers, &names)
+}
+
+/// What is known of each server now.
+pub(super) fn rows(servers: Option<&Arc<Servers>>) -> Vec<ServerRow> {
+    servers.map(|servers| servers.statuses()).into_iter().flatten().map(row).collect()
+}
+
+fn row(status: Status) -> ServerRow {
+    let Status { definition, state, era, handshake, error, tail, tools, sent, received } = status;
+    let tokens = tools.iter().map(|tool| tokens::text(&format!("{} {} {}", tool.name, tool.description, tool.schema)));
+    ServerRow {
+        state: match state {
+            State::Starting => ServerState::Pending,
+            State::Ready => ServerState::Connected,
+            State::Login => ServerState::NeedsAuth,
+            State::Failed => ServerState::Failed,
+            State::Off => ServerState::Disabled,
+        },
+        kind: definition.way.kind().to_owned(),
+        scope: definition.scope.name().to_owned(),
+        place: definition.place,
+        line: definition.line,
+        name: definition.name,
+        version: era.map(|(era, cause)| (era.version().to_owned(), cause)),
+        handshake_ms: handshake.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        error,
+        tail,
+        tools: tools.len() as u64,
+        tokens: tokens.sum(),
+        sent,
+        received,
+    }
+}
+
+/// Starts the servers of a folder, those that may run, and says what became of each.
+///
+/// # Errors
+/// There is no runtime.
+pub fn probe(here: Here<'_>, loaded: &Loaded) -> std::io::Result<Vec<ServerRow>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(async {
+        let sandbox = Sandbox::of_this_program(loaded.config.sandbox.enabled);
+        let servers = Arc::new(servers(here, loaded, sandbox));
+        follow(Some(&servers), loaded);
+        servers.settled().await;
+        rows(Some(&servers))
+    }))
+}
+
+/// What the doctor says of servers: none is started.
+pub(super) fn findings(loaded: &Loaded) -> Vec<Finding> {
+    let finding = |state, text| Finding { area: "mcp".into(), state, text };
+    let config::Servers { wanted, off, .. } = &loaded.servers;
+    let mut findings = Vec::new();
+    if !wanted.is_empty() {
+        let names: Vec<&str> = wanted.iter().map(|definition| definition.name.as_str()).collect();
+        let text = format!("servers that start: {} (`cocode mcp list` tries them)", names.join(", "));
+        findings.push(finding(Mark::Good, text));
+    }
+    let off = off.iter().map(|(definition, why)| format!("server {} does not start: {why}", definition.name));
+    findings.extend(off.map(|text| finding(Mark::Limited, text)));
+    findings
+}

@@ -1,0 +1,255 @@
+//! What servers offer, by the names under which rules and the model know it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::stdx::ansi;
+use crate::stdx::hash::sha256_hex;
+use crate::stdx::schema::Schema;
+
+/// What names of tools begin with.
+const PREFIX: &str = "mcp__";
+/// Longest name that every provider takes.
+const NAME: usize = 64;
+/// Most characters of a description that are kept.
+const DESCRIPTION: usize = 2048;
+
+/// Whether a name is that of a server's tool.
+pub fn is_tool(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// One tool of a server.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    /// `mcp__server__tool`.
+    pub name: String,
+    /// What the server calls it.
+    pub own: String,
+    pub description: String,
+    /// What arguments must fit.
+    pub schema: Value,
+    /// None: the schema has keywords that only the server can check.
+    pub check: Option<Arc<Schema>>,
+    /// What the server claims: it changes nothing.
+    pub read_only: bool,
+    /// Most characters of a result that the server asks for.
+    pub largest: Option<u64>,
+}
+
+/// The tools of a server as it lists them. What cannot be used is left out and told of.
+pub(super) fn tools(server: &str, listed: &[Value], told: &mut dyn FnMut(String)) -> Vec<Tool> {
+    let (mut tools, mut names) = (Vec::new(), HashSet::new());
+    for given in listed {
+        let Some(own) = given["name"].as_str().filter(|own| !own.is_empty()) else {
+            told("lists a tool without a name".to_owned());
+            continue;
+        };
+        let schema = match given.get("inputSchema") {
+            Some(Value::Object(schema)) => Value::Object(schema.clone()),
+            _ => Value::Object(Map::from_iter([("type".to_owned(), "object".into())])),
+        };
+        let mut name = name_of(server, own);
+        if names.contains(&name) {
+            if tools.iter().any(|tool: &Tool| tool.own == own) {
+                told(format!("lists the tool {:?} twice", super::inbound::short(own)));
+                continue;
+            }
+            name = shortened(&name, server, own);
+        }
+        names.insert(name.clone());
+        let description = given["description"].as_str().or(given["title"].as_str()).unwrap_or_default();
+        let description: String = ansi::clean(description).chars().take(DESCRIPTION).collect();
+        let hints = &given["annotations"];
+        tools.push(Tool {
+            name,
+            own: own.to_owned(),
+            description: description.trim().to_owned(),
+            check: Schema::new(schema.clone()).ok().map(Arc::new),
+            schema: plain(schema),
+            read_only: hints["readOnlyHint"] == true && hints["destructiveHint"] != true,
+            largest: given["_meta"]["anthropic/maxResultSizeChars"].as_u64().map(|most| most.min(500_000)),
+        });
+    }
+    tools
+}
+
+/// The schema without what says nothing to a model.
+fn plain(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        object.remove("$schema");
+        object.remove("title");
+    }
+    schema
+}
+
+fn name_of(server: &str, own: &str) -> String {
+    let mapped = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
+    };
+    let name = format!("{PREFIX}{}__{}", mapped(server), mapped(own));
+    if name.len() > NAME { shortened(&name, server, own) } else { name }
+}
+
+/// A name of its own for what has too long a name, or one that another has.
+fn shortened(name: &str, server: &str, own: &str) -> String {
+    let hash = sha256_hex(format!("{} {server}{own}", server.len()).as_bytes());
+    let hash = &hash[..8];
+    format!("{}_{hash}", &name[..name.len().min(NAME - 1 - hash.len())])
+}
+
+/// A tool that was found.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub tool: Arc<Tool>,
+}
+
+/// The tools that fit the words best, best first. `select:a,b` names them.
+pub(super) fn search(tools: &[Arc<Tool>], query: &str, limit: usize) -> Vec<Found> {
+    if let Some(names) = query.trim().strip_prefix("select:") {
+        let wanted: Vec<&str> = names.split(',').map(str::trim).collect();
+        let is = |tool: &Arc<Tool>| wanted.iter().any(|name| tool.name == *name || tool.own == *name);
+        return tools.iter().filter(|tool| is(tool)).map(|tool| Found { tool: tool.clone() }).take(limit).collect();
+    }
+    let words = words(query);
+    if words.is_empty() {
+        return tools.iter().take(limit).map(|tool| Found { tool: tool.clone() }).collect();
+    }
+    // Okapi BM25 over short texts; a word in the name counts for several.
+    let documents: Vec<(HashMap<String, f64>, f64)> = tools.iter().map(|tool| document(tool)).collect();
+    let average = documents.iter().map(|(_, length)| length).sum::<f64>() / documents.len().max(1) as f64;
+    let count = documents.len() as f64;
+    let weight = |word: &str| {
+        let with = documents.iter().filter(|(counts, _)| matches(counts, word) > 0.0).count() as f64;
+        (1.0 + (count - with + 0.5) / (with + 0.5)).ln()
+    };
+    let weights: Vec<(&String, f64)> = words.iter().map(|word| (word, weight(word))).collect();
+    let score = |(counts, length): &(HashMap<String, f64>, f64)| -> f64 {
+        let each = weights.iter().map(|(word, weight)| {
+            let times = matches(counts, word);
+            weight * times * 2.2 / (times + 1.2 * (0.25 + 0.75 * length / average.max(1.0)))
+        });
+        each.sum()
+    };
+    let mut scored: Vec<(f64, usize)> = documents
+        .iter()
+        .enumerate()
+        .map(|(at, document)| (score(document), at))
+        .filter(|(score, _)| *score > 0.0)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    scored.into_iter().take(limit).map(|(_, at)| Found { tool: tools[at].clone() }).collect()
+}
+
+/// How often a word, or one that begins with it, is in a document.
+fn matches(counts: &HashMap<String, f64>, word: &str) -> f64 {
+    match counts.get(word) {
+        Some(times) => *times,
+        None if word.len() >= 3 => {
+            counts.iter().filter(|(other, _)| other.starts_with(word)).map(|(_, times)| times / 2.0).sum()
+        }
+        None => 0.0,
+    }
+}
+
+fn document(tool: &Tool) -> (HashMap<String, f64>, f64) {
+    let mut counts = HashMap::new();
+    let mut length = 0.0;
+    let mut add = |text: &str, weight: f64| {
+        for word in words(text) {
+            *counts.entry(word).or_insert(0.0) += weight;
+            length += 1.0;
+        }
+    };
+    add(tool.name.trim_start_matches(PREFIX), 3.0);
+    add(&tool.description, 1.0);
+    for name in tool.schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name) {
+        add(name, 1.0);
+    }
+    (counts, length)
+}
+
+/// The words of a text in lower case; `camelCase` has two.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut lower) = (Vec::new(), String::new(), false);
+    for c in text.chars() {
+        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
+            if !word.is_empty() {
+                words.push(std::mem::take(&mut word));
+            }
+        }
+        if c.is_alphanumeric() {
+            word.extend(c.to_lowercase());
+        }
+        lower = c.is_lowercase();
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn offered(listed: &[Value]) -> (Vec<Arc<Tool>>, Vec<String>) {
+        let mut told = Vec::new();
+        let tools = tools("srv", listed, &mut |text| told.push(text));
+        (tools.into_iter().map(Arc::new).collect(), told)
+    }
+
+    #[test]
+    fn names_are_mapped_and_stay_apart() {
+        let long = "x".repeat(80);
+        let listed: Vec<Value> = ["read_file", "a.b", "a/b", "read_file", "", &long, "ünï"]
+            .iter()
+            .map(|name| json!({"name": name}))
+            .collect();
+        let (tools, told) = offered(&listed);
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names[..2], ["mcp__srv__read_file", "mcp__srv__a_b"]);
+        assert!(names[2].starts_with("mcp__srv__a_b_") && names[2].len() == "mcp__srv__a_b_".len() + 8, "{}", names[2]);
+        assert_eq!((names[3].len(), tools[3].own.as_str()), (NAME, long.as_str()));
+        assert_eq!(names[4], "mcp__srv___n_");
+        assert_eq!(told, ["lists the tool \"read_file\" twice", "lists a tool without a name"]);
+    }
+
+    #[test]
+    fn a_claim_to_only_read_counts_where_nothing_speaks_against_it() {
+        let hints = [json!({"readOnlyHint": true}), json!({"readOnlyHint": true, "destructiveHint": true}), json!({})];
+        let listed: Vec<Value> =
+            hints.iter().enumerate().map(|(at, hint)| json!({"name": at.to_string(), "annotations": hint})).collect();
+        assert_eq!(offered(&listed).0.iter().map(|tool| tool.read_only).collect::<Vec<_>>(), [true, false, false]);
+    }
+
+    #[test]
+    fn the_best_tool_comes_first() {
+        let tool = |name: &str, about: &str, argument: &str| {
+            let properties = Map::from_iter([(argument.to_owned(), json!({"type": "string"}))]);
+            json!({"name": name, "description": about, "inputSchema": {"type": "object", "properties": properties}})
+        };
+        let (tools, _) = offered(&[
+            tool("create_issue", "Creates an issue in a repository", "title"),
+            tool("listIssues", "Lists the issues of a repository", "state"),
+            tool("query", "Runs SQL", "statement"),
+            tool("noise", "Nothing of interest at all", "x"),
+        ]);
+        let found = |query: &str, limit: usize| {
+            search(&tools, query, limit).into_iter().map(|found| found.tool.own.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(found("create issue", 2), ["create_issue", "listIssues"]);
+        assert_eq!(found("list issues", 1), ["listIssues"]);
+        assert_eq!(found("sql", 5), ["query"]);
+        assert_eq!(found("state", 1), ["listIssues"]);
+        // The beginning of a word finds it, too.
+        assert_eq!(found("repo", 5), ["create_issue", "listIssues"]);
+        assert_eq!(found("zebra", 5), [""; 0]);
+        assert_eq!(found("", 2), ["create_issue", "listIssues"]);
+        assert_eq!(found("select:query, mcp__srv__noise", 5), ["query", "noise"]);
+    }
+}

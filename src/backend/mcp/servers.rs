@@ -1,0 +1,254 @@
+//! All servers of a session.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Map, Value};
+
+use super::catalog::{self, Found, Tool};
+use super::definition::{Definition, Way};
+use super::era::Negotiation;
+use super::peer::{Fault, Limits};
+use super::server::{Server, State, Status};
+use crate::provider::http::Client;
+use crate::sandbox::Sandbox;
+use crate::stdx::nearest::nearest;
+
+/// How long a server may take to start where nobody says.
+const START: Duration = Duration::from_secs(30);
+/// How long a call may take in all where nobody says.
+const CALL: Duration = Duration::from_secs(28 * 3600);
+/// How long a server may be silent while a call is open: one on this machine, and one elsewhere.
+const IDLE: (Duration, Duration) = (Duration::from_secs(30 * 60), Duration::from_secs(5 * 60));
+
+/// What servers run with.
+pub struct Surroundings {
+    /// Where programs start.
+    pub project: PathBuf,
+    /// Further variables of programs.
+    pub env: BTreeMap<String, String>,
+    /// Variables that no program inherits.
+    pub secret_env: Vec<String>,
+    pub sandbox: Sandbox,
+    pub client: Client,
+    /// How long a start may take.
+    pub(super) start: Duration,
+    /// How long a call may take.
+    call: Duration,
+    pub(super) negotiation: Negotiation,
+}
+
+impl Surroundings {
+    /// With the limits that variables set.
+    pub fn new(
+        project: PathBuf,
+        (env, secret_env): (BTreeMap<String, String>, Vec<String>),
+        sandbox: Sandbox,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Surroundings {
+        let time = |name: &str| {
+            let ms = variable(name)?.trim().parse().ok().filter(|ms| *ms > 0)?;
+            Some(Duration::from_millis(ms))
+        };
+        let auto = variable("MCP_PROTOCOL_NEGOTIATION").is_some_and(|value| value == "auto");
+        Surroundings {
+            project,
+            env,
+            secret_env,
+            sandbox,
+            client: Client::default(),
+            start: time("MCP_TIMEOUT").unwrap_or(START),
+            call: time("MCP_TOOL_TIMEOUT").unwrap_or(CALL),
+            negotiation: if auto { Negotiation::Auto } else { Negotiation::Legacy },
+        }
+    }
+}
+
+/// See the module. Dropping it ends them.
+pub struct Servers {
+    around: Arc<Surroundings>,
+    all: Mutex<All>,
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let running: Vec<String> = self.running().iter().map(|server| server.definition.name.clone()).collect();
+        f.debug_struct("Servers").field("running", &running).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct All {
+    running: Vec<Arc<Server>>,
+    /// Those that may not run, and why.
+    off: Vec<(Definition, String)>,
+}
+
+/// What a name of a tool stands for.
+pub enum Named {
+    Tool(Arc<Tool>),
+    /// Its server is still starting, so that nobody can tell.
+    Later,
+}
+
+impl Servers {
+    pub fn new(around: Surroundings) -> Servers {
+        Servers { around: Arc::new(around), all: Mutex::default() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> Vec<Arc<Server>> {
+        self.all().running.clone()
+    }
+
+    /// Starts those that are new, and ends those that are not wanted any longer. Waits for none of them.
+    pub fn keep(&self, wanted: Vec<Definition>, off: Vec<(Definition, String)>) {
+        let mut all = self.all();
+        let mut before = std::mem::take(&mut all.running);
+        for definition in wanted {
+            let same = before.iter().position(|server| server.definition == definition);
+            let server = match same {
+                Some(at) => before.swap_remove(at),
+                None => Arc::new(Server::start(definition, self.around.clone())),
+            };
+            all.running.push(server);
+        }
+        all.off = off;
+    }
+
+    pub fn statuses(&self) -> Vec<Status> {
+        let all = self.all();
+        let off = all.off.iter().map(|(definition, why)| Status {
+            definition: definition.clone(),
+            state: State::Off,
+            era: None,
+            handshake: None,
+            error: Some(why.clone()),
+            tail: String::new(),
+            tools: Arc::new([]),
+            sent: 0,
+            received: 0,
+        });
+        all.running.iter().map(|server| server.status()).chain(off).collect()
+    }
+
+    /// Waits until each is there, or is not going to be.
+    pub async fn settled(&self) {
+        let running = self.running();
+        join_all(running.iter().map(|server| server.settled())).await;
+    }
+
+    /// The tools that fit the words best.
+    pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
+        let running = self.running();
+        let tools: Vec<Arc<Tool>> = running.iter().flat_map(|server| server.current.borrow().tools.to_vec()).collect();
+        catalog::search(&tools, query, limit)
+    }
+
+    /// What servers say of how to use them: name and text of those that offer one of the tools.
+    pub fn instructions(&self, found: &[Found]) -> Vec<(String, String)> {
+        let offers = |server: &Arc<Server>| {
+            let current = server.current.borrow();
+            found.iter().any(|found| current.tools.iter().any(|tool| Arc::ptr_eq(tool, &found.tool)))
+        };
+        let running = self.running().into_iter().filter(offers);
+        let said = running.map(|server| (server.definition.name.clone(), server.instructions()));
+        said.filter(|(_, text)| !text.trim().is_empty()).collect()
+    }
+
+    fn owner(&self, name: &str) -> Option<(Arc<Server>, Option<Arc<Tool>>)> {
+        let running = self.running();
+        for server in &running {
+            let tool = server.current.borrow().tools.iter().find(|tool| tool.name == name).cloned();
+            if let Some(tool) = tool {
+                return Some((server.clone(), Some(tool)));
+            }
+        }
+        let of = |server: &&Arc<Server>| name.starts_with(&format!("mcp__{}__", server.definition.name));
+        running.iter().filter(of).max_by_key(|server| server.definition.name.len()).map(|server| (server.clone(), None))
+    }
+
+    /// The tool of a name.
+    ///
+    /// # Errors
+    /// No server has it; for the model, with what there is.
+    pub fn find(&self, name: &str) -> Result<Named, String> {
+        match self.owner(name) {
+            Some((_, Some(tool))) => Ok(Named::Tool(tool)),
+            Some((server, None)) => {
+                let status = server.status();
+                match status.state {
+                    State::Starting => Ok(Named::Later),
+                    State::Ready => {
+                        let names: Vec<&str> = status.tools.iter().map(|tool| tool.name.as_str()).collect();
+                        let near = nearest(name, names).map(|near| format!(" Did you mean `{near}`?"));
+                        Err(format!(
+                            "There is no tool `{name}`.{} ToolSearch finds what there is.",
+                            near.unwrap_or_default()
+                        ))
+                    }
+                    _ => Err(format!("The MCP server {} is not there: {}.", status.definition.name, why(&status))),
+                }
+            }
+            None => {
+                let all = self.all();
+                let of =
+                    |(definition, _): &&(Definition, String)| name.starts_with(&format!("mcp__{}__", definition.name));
+                if let Some((definition, why)) = all.off.iter().find(of) {
+                    return Err(format!("The MCP server {} does not run: {why}.", definition.name));
+                }
+                Err(format!("There is no MCP tool `{name}`. ToolSearch finds what there is."))
+            }
+        }
+    }
+
+    /// Waits for the server of a tool to be there: it may be starting, for the first time or again.
+    pub async fn reached(&self, name: &str) {
+        if let Some((server, _)) = self.owner(name) {
+            server.settled().await;
+        }
+    }
+
+    /// Calls a tool.
+    ///
+    /// # Errors
+    /// See `Fault`. A failure of the tool itself is in the answer.
+    pub async fn call(
+        &self,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+        heard: &mut (dyn FnMut(String) + Send),
+    ) -> Result<Value, Fault> {
+        let Some((server, _)) = self.owner(&tool.name) else {
+            return Err(Fault::Closed("its server does not run any longer".to_owned()));
+        };
+        let idle = if matches!(server.definition.way, Way::Program { .. }) { IDLE.0 } else { IDLE.1 };
+        let total = server.definition.timeout.unwrap_or(self.around.call);
+        server.call(&tool.own, arguments, Limits { idle: idle.min(total), total }, heard).await
+    }
+
+    /// Servers that offer nothing now, each with the reason.
+    pub fn missing(&self) -> Vec<String> {
+        let statuses = self.statuses().into_iter().filter(|status| status.state != State::Ready);
+        statuses.map(|status| format!("{}: {}", status.definition.name, why(&status))).collect()
+    }
+}
+
+fn why(status: &Status) -> String {
+    let state = match status.state {
+        State::Starting => "it is still starting",
+        State::Ready => "it runs",
+        State::Login | State::Failed | State::Off => "",
+    };
+    match &status.error {
+        Some(error) => error.clone(),
+        None => state.to_owned(),
+    }
+}

@@ -1,0 +1,455 @@
+//! Servers of the Model Context Protocol: over both transports, in both eras, and whatever they do.
+
+use std::path::Path;
+
+use cocode::engine::Begin;
+use cocode::permission::Mode;
+use cocode::protocol::{Answer, Op};
+use serde_json::{Value, json};
+
+use super::support::fake_api::{FakeApi, Reply};
+use super::support::harness::Harness;
+
+/// A server in the shell: `ON_<method>` holds what it does, and `$id` the request's own.
+pub(crate) const SERVER: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+fail() { printf '{"jsonrpc":"2.0","id":%s,"error":{"code":%s,"message":"%s"}}\n' "$id" "$1" "$2"; }
+LISTED='{"tools":[{"name":"echo","description":"Says a word again","inputSchema":{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]},"annotations":{"readOnlyHint":true}},{"name":"draw","description":"Draws a picture","inputSchema":{"type":"object"}}]}'
+HELLO='{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},"instructions":"Speak softly."}'
+hello() { say "$HELLO"; }
+unknown() { fail -32601 unknown; }
+list() { say "$LISTED"; }
+repeat() { say "{\"content\":[{\"type\":\"text\",\"text\":\"said $word\"}]}"; }
+eval "${BEGIN-}"
+while IFS= read -r line; do
+  [ -n "${HEARD-}" ] && printf '%s\n' "$line" >> "$HEARD"
+  id=0; [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
+  method=; [[ $line =~ \"method\":\"([a-zA-Z/_]+)\" ]] && method=${BASH_REMATCH[1]}
+  case $method in
+    initialize) eval "${INITIALIZE-hello}" ;;
+    server/discover) eval "${DISCOVER-unknown}" ;;
+    tools/list) eval "${LIST-list}" ;;
+    tools/call)
+      word=; [[ $line =~ \"word\":\"([^\"]*)\" ]] && word=${BASH_REMATCH[1]}
+      eval "${CALL-repeat}" ;;
+  esac
+done
+"#;
+
+/// A harness whose project has the server under this name, with what it does.
+fn serving(harness: Harness, name: &str, env: &Value) -> Harness {
+    let file = harness.project().join("server.sh");
+    std::fs::write(&file, SERVER).unwrap();
+    let servers = json!({"mcpServers": {name: {"command": "bash", "args": [file], "env": env}}});
+    user(harness, &servers)
+}
+
+/// The user's own file of another program.
+fn user(harness: Harness, content: &Value) -> Harness {
+    harness.home("../.claude.json", &content.to_string())
+}
+
+fn call(tool: &str, arguments: &Value) -> String {
+    let input = json!({"tool": tool, "arguments": arguments});
+    format!("- reply: [tool: {{name: McpCall, input: {input}}}]\n")
+}
+
+fn search(query: &str) -> String {
+    format!("- reply: [tool: {{name: ToolSearch, input: {{query: \"{query}\"}}}}]\n")
+}
+
+const DONE: &str = "- reply: [text: Done.]\n";
+
+/// Everything that a run told the model in results, one result after the other.
+pub(crate) fn results(log: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(log).unwrap();
+    let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut results = Vec::new();
+    for entry in entries {
+        collect(&entry, &mut results);
+    }
+    results
+}
+
+fn collect(value: &Value, results: &mut Vec<String>) {
+    match value {
+        Value::Object(object) if object.contains_key("outcome") && object.contains_key("content") => {
+            let parts = object["content"].as_array().into_iter().flatten();
+            let texts: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+            results.push(format!("{}: {}", object["outcome"].as_str().unwrap_or_default(), texts.join("\n")));
+        }
+        Value::Object(object) => object.values().for_each(|value| collect(value, results)),
+        Value::Array(items) => items.iter().for_each(|value| collect(value, results)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn a_tool_is_found_asked_about_and_called() {
+    let script = format!("{}{}{DONE}", search("say a word"), call("mcp__srv__echo", &json!({"word": "hi"})));
+    let harness = serving(Harness::new(), "srv", &json!({})).prompt("go").answer(Answer::Yes).script(&script);
+    let ran = harness.run().await;
+    insta::assert_snapshot!(ran.trace());
+    insta::assert_snapshot!("what_the_model_reads", results(&ran.log()).join("\n---\n"));
+}
+
+#[tokio::test]
+async fn rules_hooks_and_plan_mode_know_the_tool_by_its_own_name() {
+    let script = format!("{}{DONE}", call("mcp__srv__echo", &json!({"word": "hi"})));
+    let run = async |harness: Harness| {
+        let ran = serving(harness, "srv", &json!({})).prompt("go").script(&script).run().await;
+        results(&ran.log()).join("\n")
+    };
+    let rule = |list: &str, rule: &str| Harness::new().set(&format!("permissions.{list} = ['{rule}']"));
+    for allowed in ["mcp__srv", "mcp__srv__*", "mcp__srv__echo"] {
+        assert_eq!(run(rule("allow", allowed)).await, "ok: said hi", "{allowed}");
+        assert!(run(rule("deny", allowed)).await.starts_with("denied: "), "{allowed}");
+    }
+    // The claim of the server to only read opens nothing: with nobody who says yes, it does not run.
+    assert!(run(Harness::new()).await.starts_with("denied: The user denied"), "a claim was believed");
+    assert!(run(Harness::new().mode(Mode::Plan)).await.starts_with("denied: "));
+    assert_eq!(run(rule("allow", "mcp__srv__echo").mode(Mode::Plan)).await, "ok: said hi");
+    let other = format!("{}{DONE}", call("mcp__srv__draw", &json!({})));
+    let harness = rule("allow", "mcp__srv").mode(Mode::Plan);
+    let ran = serving(harness, "srv", &json!({})).prompt("go").script(&other).run().await;
+    assert!(results(&ran.log())[0].starts_with("denied: "), "what changes something ran in plan mode");
+    let hook = "PreToolUse = [{matcher = 'mcp__srv__echo', hooks = [{type = 'command', command = \
+                'cat > $CLAUDE_PROJECT_DIR/heard; echo no >&2; exit 2'}]}]";
+    let harness = Harness::new().set(&format!("hooks.{hook}")).mode(Mode::Bypass);
+    let ran = serving(harness, "srv", &json!({})).prompt("go").script(&script).run().await;
+    assert_eq!(results(&ran.log()), ["denied: Denied by the user's PreToolUse hook: no"]);
+    let heard: Value = serde_json::from_str(&ran.read("heard")).unwrap();
+    assert_eq!((&heard["tool_name"], &heard["tool_input"]), (&json!("mcp__srv__echo"), &json!({"word": "hi"})));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_comes_back_with_the_schema_and_is_not_sent() {
+    let harness = serving(Harness::new(), "srv", &json!({"HEARD": "heard"})).mode(Mode::Bypass).prompt("go");
+    let script = [
+        search("word"),
+        call("mcp__srv__echo", &json!({"word": 3})),
+        call("mcp__srv__echoo", &json!({"word": "x"})),
+        call("echo", &json!({"word": "x"})),
+        call("mcp__other__echo", &json!({})),
+        // A model that knows the tool may call it by its own name.
+        "- reply: [tool: {name: mcp__srv__echo, input: {word: there}}]\n".to_owned(),
+        DONE.to_owned(),
+    ];
+    let ran = harness.script(&script.concat()).run().await;
+    insta::assert_snapshot!(results(&ran.log())[1..].join("\n---\n"));
+    let calls = ran.read("heard").lines().filter(|line| line.contains("tools/call")).count();
+    assert_eq!(calls, 1);
+}
+
+#[tokio::test]
+async fn hostile_servers_cost_only_themselves() {
+    // What a server does, and what the model reads of it in the end.
+    let rows: [(&str, Value, &str); 16] = [
+        ("hangs at its start", json!({"INITIALIZE": ":"}), "srv: no answer within"),
+        ("dies at its start", json!({"BEGIN": "echo no key >&2; exit 3"}), "srv: the server ended (exit status: 3)"),
+        ("floods its errors", json!({"BEGIN": "yes | head -c 3000000 >&2"}), "ok: said hi"),
+        ("writes what is not JSON", json!({"BEGIN": "echo Welcome; echo '{'; echo '[1,2]'; echo"}), "ok: said hi"),
+        (
+            "writes a long line",
+            json!({"CALL": "say \"{\\\"content\\\":[{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$(head -c 2000000 /dev/zero | tr '\\0' x)\\\"}]}\""}),
+            "ok: xxxx",
+        ),
+        (
+            "writes an endless line",
+            json!({"CALL": "printf '{\"jsonrpc\":\"2.0\",\"id\":%s,\"x\":\"' $id; head -c 20000000 /dev/zero | tr '\\0' x; echo"}),
+            "error: The call failed: its answer is longer than 16 MB.",
+        ),
+        (
+            "answers twice",
+            json!({"CALL": "say '{\"content\":[{\"type\":\"text\",\"text\":\"one\"}]}'; say '{\"content\":[]}'"}),
+            "ok: one",
+        ),
+        (
+            "answers others",
+            json!({"CALL": "id=99 say '{}'; id=null say '{}'; say '{\"content\":[{\"type\":\"text\",\"text\":\"one\"}]}'"}),
+            "ok: one",
+        ),
+        (
+            "sends controls",
+            json!({"CALL": "say '{\"content\":[{\"type\":\"text\",\"text\":\"a\\u001b[31mb\\u0007\\u001b]0;x\\u0007c\"}]}'"}),
+            "ok: abc",
+        ),
+        (
+            "dies in a call",
+            json!({"CALL": "echo gone >&2; exit 7"}),
+            "error: The call failed: the server ended (exit status: 7).",
+        ),
+        (
+            "fails",
+            json!({"CALL": "fail -32000 'out of cheese'"}),
+            "error: The call failed: the server reports: out of cheese (-32000).",
+        ),
+        (
+            "says that it failed",
+            json!({"CALL": "say '{\"isError\":true,\"content\":[{\"type\":\"text\",\"text\":\"bad\"}]}'"}),
+            "error: bad",
+        ),
+        ("answers with nothing", json!({"CALL": "say '{}'"}), "ok: The tool answered with nothing."),
+        (
+            "structures its answer",
+            json!({"CALL": "say '{\"structuredContent\":{\"a\":1},\"content\":[]}'"}),
+            "ok: {\"a\":1}",
+        ),
+        (
+            "lists nonsense",
+            json!({"LIST": "say '{\"tools\":5}'"}),
+            "srv: its answer to tools/list has no list of tools",
+        ),
+        (
+            "speaks another version",
+            json!({"INITIALIZE": "say '{\"protocolVersion\":\"1999-01-01\",\"capabilities\":{}}'"}),
+            "srv: it speaks protocol version 1999-01-01, which cocode does not know",
+        ),
+    ];
+    for (what, env, want) in rows {
+        let script = [search("echo"), call("mcp__srv__echo", &json!({"word": "hi"})), DONE.to_owned()].concat();
+        let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go");
+        let limit = if what.starts_with("hangs") { "300" } else { "60000" };
+        let ran = harness.env("MCP_TIMEOUT", limit).script(&script).run().await;
+        let got = results(&ran.log());
+        assert!(got.iter().any(|result| result.contains(want)), "{what}: {got:?}");
+        assert!(got.iter().all(|result| result.len() < 120_000), "{what} fills the window");
+    }
+}
+
+#[tokio::test]
+async fn the_newer_era_is_found_where_it_is_looked_for() {
+    let discovered =
+        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}});
+    let newer = format!("say '{discovered}'");
+    let older = "fail -32602 'not initialized'";
+    let refuses = r#"printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}}\n' "$id""#;
+    for (does, handshake) in [(newer.as_str(), false), (older, true), (refuses, true)] {
+        let env = json!({"DISCOVER": does, "HEARD": "heard"});
+        let script = format!("{}{DONE}", call("mcp__srv__echo", &json!({"word": "hi"})));
+        let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go");
+        let ran = harness.env("MCP_PROTOCOL_NEGOTIATION", "auto").script(&script).run().await;
+        assert_eq!(results(&ran.log()), ["ok: said hi"], "{does}");
+        let heard = ran.read("heard");
+        assert_eq!(heard.contains("\"initialize\""), handshake, "{does}: {heard}");
+        let named = heard.lines().filter(|line| line.contains("tools/call")).all(|line| {
+            let message: Value = serde_json::from_str(line).unwrap();
+            message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
+        });
+        assert_eq!(named, !handshake, "{does}");
+    }
+    // What a server lacks of us is an error, and not the other era.
+    let got = {
+        let env = json!({"DISCOVER": "fail -32021 'needs elicitation'", "HEARD": "heard"});
+        let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go");
+        let script = format!("{}{DONE}", search("echo"));
+        let ran = harness.env("MCP_PROTOCOL_NEGOTIATION", "auto").script(&script).run().await;
+        assert!(!ran.read("heard").contains("initialize"));
+        results(&ran.log()).join("\n")
+    };
+    assert!(got.contains("srv: the server reports: needs elicitation (-32021)"), "{got}");
+}
+
+#[tokio::test]
+async fn a_changed_list_is_read_again_and_a_lost_server_comes_back() {
+    // Each call tells of a change; the list has a new tool from then on.
+    let changed = "printf '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\\n%.0s' {1..500}; \
+                   LISTED='{\"tools\":[{\"name\":\"later\",\"inputSchema\":{\"type\":\"object\"}}]}'; \
+                   say '{\"content\":[{\"type\":\"text\",\"text\":\"changed\"}]}'";
+    let env = json!({"CALL": changed, "LIST": "[ -e listed ] && touch again; touch listed; say \"$LISTED\""});
+    let script = [
+        call("mcp__srv__echo", &json!({"word": "hi"})),
+        // Until it was asked again, and it has answered.
+        "- reply: [tool: {name: Bash, input: {command: 'until [ -e again ]; do sleep 0.01; done'}}]\n".to_owned(),
+        call("mcp__srv__echo", &json!({"word": "hi"})),
+        DONE.to_owned(),
+    ];
+    let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go");
+    let ran = harness.script(&script.concat()).run().await;
+    let got = results(&ran.log());
+    assert_eq!(got[0], "ok: changed");
+    // Dead in a call, it is started again, and the next call waits for it.
+    let dies =
+        "if [ -e died ]; then say '{\"content\":[{\"type\":\"text\",\"text\":\"back\"}]}'; else touch died; exit 1; fi";
+    let script =
+        [call("mcp__srv__echo", &json!({"word": "a"})), search("echo"), call("mcp__srv__echo", &json!({"word": "b"}))];
+    let harness = serving(Harness::new(), "srv", &json!({"CALL": dies})).mode(Mode::Bypass).prompt("go");
+    let ran = harness.script(&format!("{}{DONE}", script.concat())).run().await;
+    let got = results(&ran.log());
+    assert_eq!(
+        (got[0].as_str(), got[2].as_str()),
+        ("error: The call failed: the server ended (exit status: 1).", "ok: back")
+    );
+}
+
+#[tokio::test]
+async fn what_a_request_begins_with_does_not_know_what_servers_do() {
+    let head = async |env: Value, script: String| {
+        let ran = serving(Harness::new(), "srv", &env)
+            .mode(Mode::Bypass)
+            .prompt("go")
+            .prompt("again")
+            .script(&script)
+            .run()
+            .await;
+        let text = std::fs::read_to_string(ran.log()).unwrap();
+        let frozen: Vec<String> = text.lines().filter(|line| line.contains("\"frozen\"")).map(str::to_owned).collect();
+        assert_eq!(frozen.len(), 1, "it was written down once");
+        let entry: Value = serde_json::from_str(&frozen[0]).unwrap();
+        fn tools(value: &Value) -> Option<String> {
+            match value {
+                Value::Object(object) => {
+                    object.get("tools").map(Value::to_string).or_else(|| object.values().find_map(tools))
+                }
+                _ => None,
+            }
+        }
+        tools(&entry).unwrap()
+    };
+    let calls = |first: &str| format!("{first}{DONE}{DONE}");
+    let many: Vec<Value> =
+        (0..1000).map(|at| json!({"name": format!("t{at}"), "inputSchema": {"type": "object"}})).collect();
+    let one = head(json!({}), calls(&search("echo"))).await;
+    let list = format!("say '{}'", json!({"tools": many}));
+    assert_eq!(one, head(json!({"LIST": list}), calls(&search("t7"))).await, "a thousand tools");
+    assert_eq!(one, head(json!({"BEGIN": "exit 1"}), calls(&search("echo"))).await, "a server that is not there");
+    assert_eq!(
+        one,
+        head(json!({"CALL": "exit 1"}), calls(&call("mcp__srv__echo", &json!({"word": "x"})))).await,
+        "one that is lost"
+    );
+    assert!(one.contains("ToolSearch") && one.contains("McpCall"));
+}
+
+#[tokio::test]
+async fn the_model_reads_its_own_words_again() {
+    let api = FakeApi::start([
+        Reply::turn().call("McpCall", json!({"tool": "mcp__srv__echo", "arguments": {"word": "hi"}})),
+        Reply::turn().text("Done."),
+    ]);
+    let provider = format!("[providers.fake]\nwire = 'anthropic'\nbase_url = '{}'\n", api.url());
+    let harness = Harness::new().set(&format!("model = 'fake/claude-sonnet-5'\n{provider}"));
+    let ran = serving(harness, "srv", &json!({})).mode(Mode::Bypass).prompt("go").run().await;
+    assert_eq!(results(&ran.log()), ["ok: said hi"]);
+    let sent = api.received();
+    let [first, second] = sent.as_slice() else { panic!("{} requests", sent.len()) };
+    assert_eq!(first.body["tools"], second.body["tools"]);
+    let blocks =
+        second.body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
+    let call = blocks.filter(|block| block["type"] == "tool_use").next().unwrap();
+    let want = json!({"tool": "mcp__srv__echo", "arguments": {"word": "hi"}});
+    assert_eq!((&call["name"], &call["input"]), (&json!("McpCall"), &want));
+}
+
+#[tokio::test]
+async fn esc_ends_a_call_and_tells_the_server() {
+    let begun = "printf '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":1,\"total\":2,\"message\":\"begun\"}}\n' $id";
+    let env = json!({"CALL": begun, "HEARD": "heard"});
+    let script = format!("{}{DONE}", call("mcp__srv__echo", &json!({"word": "hi"})));
+    let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go");
+    let waiting = "!until grep -q notifications/cancelled heard; do sleep 0.01; done; echo told";
+    let ran = harness.script(&script).at("output 1/2 begun", Op::Interrupt).prompt(waiting).run().await;
+    assert!(ran.trace().contains("told"), "{}", ran.trace());
+}
+
+/// A project that brings the server along.
+fn bringing(harness: Harness, env: &Value) -> Harness {
+    let entry = json!({"command": "bash", "args": ["server.sh"], "env": env});
+    let harness = harness.file("server.sh", SERVER);
+    harness.file(".mcp.json", &json!({"mcpServers": {"srv": entry}}).to_string())
+}
+
+#[tokio::test]
+async fn a_project_starts_nothing_that_was_not_shown_and_approved() {
+    let script = format!("{}{DONE}", search("echo"));
+    let found = |log: &Path| results(log)[0].contains("mcp__srv__echo\n");
+    let refused = bringing(Harness::new(), &json!({})).prompt("go").script(&script).run().await;
+    let trace = refused.trace();
+    assert!(trace.contains("mcpServers.srv = bash server.sh (.mcp.json)"), "{trace}");
+    let got = results(&refused.log());
+    assert!(got[0].contains("srv: you have not approved it yet"), "{got:?}");
+
+    let agreed = bringing(Harness::new(), &json!({})).prompt("go").answer(Answer::Yes).script(&script).run().await;
+    assert!(found(&agreed.log()), "{:?}", results(&agreed.log()));
+    // Nothing has changed: nobody is asked, also where nobody could be.
+    let again = Harness::after(agreed).begin(Begin::New).unattended().prompt("go").script(&script).run().await;
+    assert!(!again.trace().contains("trust"), "{}", again.trace());
+    assert!(found(&again.log()), "{:?}", results(&again.log()));
+    // A variable more is another server, and so is another script.
+    let harness = bringing(Harness::after(again).begin(Begin::New), &json!({"NODE_OPTIONS": "--require ./x.js"}));
+    let changed = harness.prompt("go").script(&script).run().await;
+    let trace = changed.trace();
+    for want in [
+        "mcpServers.srv = NODE_OPTIONS='--require ./x.js' bash server.sh (.mcp.json)",
+        "changed, it was: mcpServers.srv = bash server.sh",
+    ] {
+        assert!(trace.contains(want), "{want}: {trace}");
+    }
+    assert!(!found(&changed.log()));
+    let harness = bringing(Harness::after(changed).begin(Begin::New), &json!({}));
+    let harness = harness.file("server.sh", &format!("echo new >&2\n{SERVER}"));
+    let changed = harness.prompt("go").script(&script).run().await;
+    assert!(changed.trace().contains("changed: the content of server.sh"), "{}", changed.trace());
+    assert!(!found(&changed.log()));
+}
+
+#[tokio::test]
+async fn without_a_person_settings_of_the_user_decide() {
+    let script = format!("{}{DONE}", search("echo"));
+    let run = async |set: &str, project: &str| {
+        let harness = bringing(Harness::new(), &json!({})).file(".claude/settings.json", project).unattended();
+        let ran = harness.set(set).prompt("go").script(&script).run().await;
+        results(&ran.log())[0].contains("mcp__srv__echo\n")
+    };
+    assert!(!run("reminders = true", "{}").await);
+    assert!(run("mcp.enable_all_project = true", "{}").await);
+    assert!(run("mcp.enabled_project = ['srv']", "{}").await);
+    assert!(!run("mcp.enabled_project = ['other']", "{}").await);
+    // What the repository says of itself opens nothing, and closes all the same.
+    assert!(
+        !run("reminders = true", r#"{"enableAllProjectMcpServers": true, "enabledMcpjsonServers": ["srv"]}"#).await
+    );
+    assert!(!run("mcp.enable_all_project = true", r#"{"disabledMcpjsonServers": ["srv"]}"#).await);
+}
+
+#[tokio::test]
+async fn of_two_servers_with_one_name_the_nearest_counts() {
+    let says = |word: &str| {
+        let call = format!("say '{{\"content\":[{{\"type\":\"text\",\"text\":\"{word}\"}}]}}'");
+        json!({"srv": {"command": "bash", "args": ["server.sh"], "env": {"CALL": call}}})
+    };
+    let script = format!("{}{DONE}", call("mcp__srv__echo", &json!({"word": "x"})));
+    let run = async |local: Value| {
+        let harness = Harness::new().file("server.sh", SERVER).set("mcp.enable_all_project = true").mode(Mode::Bypass);
+        let harness = harness.file(".mcp.json", &says("project").to_string());
+        let project = harness.project().to_str().unwrap().to_owned();
+        let own = json!({"mcpServers": says("user"), "projects": {project: local}});
+        let ran = user(harness, &own).prompt("go").script(&script).run().await;
+        results(&ran.log()).remove(0)
+    };
+    assert_eq!(run(json!({"mcpServers": says("local")})).await, "ok: local");
+    // A bare map is a project's file, too.
+    assert_eq!(run(json!({})).await, "ok: project");
+    let off = run(json!({"disabledMcpServers": ["srv"]})).await;
+    assert!(off.contains("The MCP server srv does not run: it is turned off by `disabledMcpServers`"), "{off}");
+}
+
+#[tokio::test]
+async fn the_report_says_how_each_server_is() {
+    let env = json!({"BEGIN": "echo no key >&2; exit 3"});
+    let script = format!("{}{DONE}", search("echo"));
+    let harness = serving(Harness::new(), "srv", &env).mode(Mode::Bypass).prompt("go").prompt("/mcp");
+    let ran = harness.script(&script).run().await;
+    let trace = ran.trace();
+    for want in ["**srv** failed · stdio · user", "last error: the server ended (exit status: 3)", "no key"] {
+        assert!(trace.contains(want), "{want}: {trace}");
+    }
+    let harness = serving(Harness::new(), "srv", &json!({})).mode(Mode::Bypass).prompt("go").prompt("/mcp");
+    let trace = harness.script(&script).run().await.trace();
+    for want in [
+        "**srv** connected · stdio · user · 2 tools, about",
+        "protocol 2025-06-18: programs are asked in the older way",
+    ] {
+        assert!(trace.contains(want), "{want}: {trace}");
+    }
+}
