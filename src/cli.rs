@@ -127,11 +127,11 @@ pub struct Flags {
     pub json_schema: Option<String>,
 
     /// MCP servers for this session: a file like .mcp.json, or JSON; can be repeated
-    #[arg(long, alias = "mcpConfig", value_name = "FILE|JSON")]
+    #[arg(long, alias = "mcpConfig", value_name = "FILE|JSON", hide_short_help = true)]
     pub mcp_config: Vec<String>,
 
     /// Only the servers of --mcp-config
-    #[arg(long, alias = "strictMcpConfig")]
+    #[arg(long, alias = "strictMcpConfig", hide_short_help = true)]
     pub strict_mcp_config: bool,
 
     /// Use this folder's own settings without asking
@@ -167,7 +167,7 @@ pub enum Sub {
         /// Id of the session, or search words
         session: String,
     },
-    /// Try on this machine what is promised of commands: the sandbox, undo, and what they cost
+    /// Try what is promised of commands: the sandbox, undo, and what they cost
     Prove {
         /// Print one JSON object instead of a table
         #[arg(long)]

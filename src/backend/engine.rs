@@ -485,7 +485,7 @@ impl Engine {
             older,
             log: session.log().to_path_buf(),
             read_only: session.read_only(),
-            servers: mcp::rows(self.agent.policy.servers.as_ref()),
+            servers: mcp::rows(self.agent.policy.servers.as_ref(), &self.setup.paths),
             sandbox: self.setup.confinement(),
         }
     }

@@ -389,7 +389,7 @@ async fn a_project_starts_nothing_that_was_not_shown_and_approved() {
     let harness = bringing(Harness::after(changed).begin(Begin::New), &json!({}));
     let harness = harness.file("server.sh", &format!("echo new >&2\n{SERVER}"));
     let changed = harness.prompt("go").script(&script).run().await;
-    assert!(changed.trace().contains("changed: the content of server.sh"), "{}", changed.trace());
+    assert!(changed.trace().contains("changed: the content of ./server.sh"), "{}", changed.trace());
     assert!(!found(&changed.log()));
 }
 

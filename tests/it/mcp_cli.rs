@@ -104,3 +104,36 @@ fn a_run_of_p_has_servers_by_flag_and_says_how_they_are() {
     assert_eq!(names, ["ToolSearch", "mcp__srv__echo"]);
     assert!(done.out.contains("said hi"), "{done:?}");
 }
+
+/// However cocode ends, its servers end as well.
+#[cfg(target_os = "linux")]
+#[test]
+fn servers_end_with_a_process_that_is_killed() {
+    let program = Program::new();
+    let server = program.script("server.sh", super::mcp::SERVER);
+    // It hangs in the call, once it has said who it is.
+    let env = json!({"CALL": "echo $$ > pid; mv pid told"});
+    let config = json!({"mcpServers": {"srv": {"command": "bash", "args": [server], "env": env}}}).to_string();
+    let script = program
+        .script("s.yaml", "- reply: [tool: {name: McpCall, input: {tool: mcp__srv__echo, arguments: {word: hi}}}]\n");
+    let args = ["-p", "go", "--offline-script", &script, "--mcp-config", &config, "--allowed-tools", "mcp__srv"];
+    let mut child = program.command(Program::binary(), &args).spawn().unwrap();
+    let told = program.project().join("told");
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let begun = std::time::Instant::now();
+        while !holds() {
+            assert!(begun.elapsed().as_secs() < 60, "{what}");
+            std::thread::yield_now();
+        }
+    };
+    until("the server is never called", &|| told.exists());
+    let pid = std::fs::read_to_string(&told).unwrap().trim().to_owned();
+    let lives = || {
+        let command = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command.contains("server.sh")
+    };
+    assert!(lives());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until("the server outlives a killed cocode", &|| !lives());
+}

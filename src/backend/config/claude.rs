@@ -32,7 +32,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("strictPluginOnlyCustomization", "skills, agents and hooks of the user and of trusted projects also load"),
     ("processWrapper", "commands run without it"),
     ("allowedMcpServers", "every server that you approved or set up yourself can run"),
-    ("deniedMcpServers", "every server that you approved or set up yourself can run"),
     ("allowManagedMcpServersOnly", "every server that you approved or set up yourself can run"),
     ("requiredMinimumVersion", "it is about versions of Claude Code"),
     ("requiredMaximumVersion", "it is about versions of Claude Code"),
@@ -169,6 +168,26 @@ impl Reading {
                 None | Some(Json::Null) => {}
                 Some(_) => self.wrong(theirs, "a list of names"),
             }
+        }
+        match settings.get("deniedMcpServers") {
+            Some(Json::Array(given)) => {
+                let words = |words: &Vec<Json>| words.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(" ");
+                let denied = given.iter().filter_map(|entry| {
+                    let text = |key: &str| entry.get(key).and_then(Json::as_str).map(str::to_owned);
+                    let command = || entry.get("serverCommand").and_then(Json::as_array).map(words);
+                    text("serverName").or_else(|| text("serverUrl")).or_else(command).map(Value::String)
+                });
+                let denied: Vec<Value> = denied.collect();
+                if denied.len() < given.len() {
+                    self.wrong(
+                        "deniedMcpServers",
+                        "a list of objects with `serverName`, `serverUrl` or `serverCommand`",
+                    );
+                }
+                mcp.insert("denied".into(), Value::Array(denied));
+            }
+            None | Some(Json::Null) => {}
+            Some(_) => self.wrong("deniedMcpServers", "a list"),
         }
         if !mcp.is_empty() {
             self.put("mcp", Value::Table(mcp));

@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_broken_file_is_refused_and_kept() {
         check(Some("{"), "Read", Err("not valid JSON: EOF while parsing an object at line 1 column 1"));
-        let lost = "has comments, trailing commas or keys twice, which cocode would lose: change the rule by hand";
+        let lost = "has comments, trailing commas or keys twice, which cocode would lose: change it by hand";
         check(Some("{\n// mine\n}"), "Read", Err(lost));
         check(Some(r#"{"permissions": {"allow": ["A",]}}"#), "Read", Err(lost));
         check(Some(r#"{"a": 1, "a": 2}"#), "Read", Err(lost));

@@ -16,7 +16,7 @@ use super::layer::{Problem, read_text};
 use super::paths::{Env, Paths};
 use super::settings::Mcp;
 use super::trust::{self, Extent};
-use crate::mcp::{Definition, Scope};
+use crate::mcp::{Definition, Scope, Way};
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::regular;
@@ -185,6 +185,9 @@ impl Reading<'_> {
         let off = self.off.iter().find(|(off, of_project, _)| off == name && (project || !of_project));
         let off = match off {
             Some((.., key)) => Some(format!("it is turned off by `{key}` in .claude.json")),
+            None if self.settings.denied.iter().any(|pattern| denies(pattern, &definition)) => {
+                Some("it is denied by `deniedMcpServers`".to_owned())
+            }
             None if project && has(&self.settings.disabled_project) => {
                 Some("it is turned off by `disabledMcpjsonServers`".to_owned())
             }
@@ -208,6 +211,38 @@ impl Reading<'_> {
     }
 }
 
+/// Whether a name, a URL with stars or a command means this server.
+fn denies(pattern: &str, definition: &Definition) -> bool {
+    let meant = match &definition.way {
+        Way::Program { command, args, .. } => {
+            let words = std::iter::once(command).chain(args).map(String::as_str).collect::<Vec<_>>();
+            words.join(" ") == pattern
+        }
+        Way::Http { url, .. } | Way::Sse { url, .. } => {
+            let mut rest = url.as_str();
+            let mut parts = pattern.split('*');
+            let first = parts.next().is_some_and(|first| match rest.strip_prefix(first) {
+                Some(behind) => {
+                    rest = behind;
+                    true
+                }
+                None => false,
+            });
+            let last = if pattern.contains('*') { parts.next_back() } else { None };
+            let middle = |part: &str| match rest.split_once(part) {
+                Some((_, behind)) => {
+                    rest = behind;
+                    true
+                }
+                None => false,
+            };
+            // An address without a path has one slash more than people write.
+            first && parts.all(middle) && last.map_or(matches!(rest, "" | "/"), |last| rest.ends_with(last))
+        }
+    };
+    pattern == definition.name || meant
+}
+
 /// What the user is asked about one of the project's, with the files of the project that it runs.
 fn used(definition: &Definition, project: &Path) -> (Use, Bound) {
     let name = &definition.name;
@@ -218,7 +253,7 @@ fn used(definition: &Definition, project: &Path) -> (Use, Bound) {
 
 /// The line that a server runs as; none for one behind an address.
 fn program(definition: &Definition) -> Option<&str> {
-    matches!(definition.way, crate::mcp::Way::Program { .. }).then_some(definition.line.as_str())
+    matches!(definition.way, Way::Program { .. }).then_some(definition.line.as_str())
 }
 
 /// What the user's own file says of servers.
@@ -388,4 +423,37 @@ pub fn remove(paths: &Paths, project: &Path, scope: Scope, name: &str) -> Result
     })
     .map_err(|problem| problem.to_string())?;
     Ok(found.then_some(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_denied_server_is_meant_by_name_address_or_command() {
+        let check = |entry: Json, pattern: &str, want: bool| {
+            let read = Definition::read("srv", &entry, (Scope::User, "f"), &|_| None, &mut |_| ());
+            assert_eq!(denies(pattern, &read.unwrap().unwrap()), want, "{pattern} {entry}");
+        };
+        let program = json!({"command": "npx", "args": ["-y", "tool"]});
+        for (pattern, want) in [("srv", true), ("npx -y tool", true), ("npx", false), ("*", false), ("other", false)] {
+            check(program.clone(), pattern, want);
+        }
+        let remote = json!({"type": "http", "url": "https://a.example.com/mcp/x"});
+        for (pattern, want) in [
+            ("https://*.example.com/*", true),
+            ("https://a.example.com/mcp/x", true),
+            ("*", true),
+            ("*/x", true),
+            ("https://*.com/*/x", true),
+            ("https://a.example.com", false),
+            ("https://*.org/*", false),
+            ("http://*", false),
+        ] {
+            check(remote.clone(), pattern, want);
+        }
+        check(json!({"type": "http", "url": "https://b"}), "https://b", true);
+    }
 }

@@ -252,6 +252,7 @@ pub struct Mcp {
     pub enable_all_project: bool,
     pub enabled_project: Vec<String>,
     pub disabled_project: Vec<String>,
+    pub denied: Vec<String>,
 }
 
 /// `[sandbox]`.

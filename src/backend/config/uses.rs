@@ -10,8 +10,8 @@ use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 
 /// What a project may say without consent: it only restricts.
-const HARMLESS: [&str; 4] =
-    ["permissions.deny", "permissions.ask", "permissions.disable_bypass", "mcp.disabled_project"];
+const HARMLESS: [&str; 5] =
+    ["permissions.deny", "permissions.ask", "permissions.disable_bypass", "mcp.disabled_project", "mcp.denied"];
 /// Tables whose entries count as a whole: half a provider is useless.
 const WHOLE: [&str; 2] = ["providers", "models"];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Setup;
 use super::doctor::Here;
+use crate::config::paths::Paths;
 use crate::config::{self, Loaded};
 use crate::mcp::{Servers, State, Status, Surroundings};
 use crate::message::tokens;
@@ -42,8 +43,9 @@ pub(super) fn reaching(toolbox: Toolbox, servers: Option<&Arc<Servers>>, loaded:
 }
 
 /// What is known of each server now.
-pub(super) fn rows(servers: Option<&Arc<Servers>>) -> Vec<ServerRow> {
-    servers.map(|servers| servers.statuses()).into_iter().flatten().map(row).collect()
+pub(super) fn rows(servers: Option<&Arc<Servers>>, paths: &Paths) -> Vec<ServerRow> {
+    let statuses = servers.map(|servers| servers.statuses()).into_iter().flatten();
+    statuses.map(row).map(|row| ServerRow { place: paths.tilde(&row.place), ..row }).collect()
 }
 
 fn row(status: Status) -> ServerRow {
@@ -84,7 +86,7 @@ pub fn probe(here: Here<'_>, loaded: &Loaded) -> std::io::Result<Vec<ServerRow>>
         let servers = Arc::new(servers(here, loaded, sandbox));
         follow(Some(&servers), loaded);
         servers.settled().await;
-        rows(Some(&servers))
+        rows(Some(&servers), here.paths)
     }))
 }
 

@@ -73,7 +73,7 @@ impl<'a> Look<'a> {
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
             Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
-            Builtin::Mcp => Ok(Report::Servers(mcp::rows(self.agent.servers()))),
+            Builtin::Mcp => Ok(Report::Servers(mcp::rows(self.agent.servers(), &self.setup.paths))),
             Builtin::Memory => Ok(Report::Memory(lists::memory(&self.agent, self.setup))),
             Builtin::Permissions if args.is_empty() => Ok(Report::Rules(lists::rules(&self.agent.rules()))),
             builtin => match &self.session {

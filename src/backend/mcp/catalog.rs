@@ -35,8 +35,6 @@ pub struct Tool {
     pub check: Option<Arc<Schema>>,
     /// What the server claims: it changes nothing.
     pub read_only: bool,
-    /// Most characters of a result that the server asks for.
-    pub largest: Option<u64>,
 }
 
 /// The tools of a server as it lists them. What cannot be used is left out and told of.
@@ -70,7 +68,6 @@ pub(super) fn tools(server: &str, listed: &[Value], told: &mut dyn FnMut(String)
             check: Schema::new(schema.clone()).ok().map(Arc::new),
             schema: plain(schema),
             read_only: hints["readOnlyHint"] == true && hints["destructiveHint"] != true,
-            largest: given["_meta"]["anthropic/maxResultSizeChars"].as_u64().map(|most| most.min(500_000)),
         });
     }
     tools

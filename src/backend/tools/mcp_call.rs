@@ -182,13 +182,14 @@ fn output(result: &Value, context: &Context) -> Output {
         }
     }
     // A server that structures its answer usually says the same in words.
-    if texts.is_empty() && pictures.is_empty() && !result["structuredContent"].is_null() {
+    if texts.iter().all(|text| text.trim().is_empty()) && pictures.is_empty() && !result["structuredContent"].is_null()
+    {
         texts.push(result["structuredContent"].to_string());
     }
-    if texts.is_empty() && pictures.is_empty() {
-        texts.push("The tool answered with nothing.".to_owned());
+    let mut text = ansi::clean(&texts.join("\n"));
+    if text.trim().is_empty() && pictures.is_empty() {
+        "The tool answered with nothing.".clone_into(&mut text);
     }
-    let text = ansi::clean(&texts.join("\n"));
     let outcome = if result["isError"] == true { Outcome::Error } else { Outcome::Ok };
     if pictures.is_empty() {
         return Output { outcome, ..Output::ok(text) };
