@@ -248,7 +248,11 @@ impl Loaded {
 
     /// Files of the project that what the user agreed to runs.
     pub fn runs(&self) -> Vec<PathBuf> {
-        let sealed = self.layers.iter().flat_map(|layer| layer.runs.values()).chain(&self.servers.runs);
+        let sealed = self
+            .layers
+            .iter()
+            .flat_map(|layer| layer.runs.values())
+            .chain(self.servers.wanted.iter().map(|server| &server.runs));
         let files = sealed.chain([self.git_hooks.runs()]).flat_map(Sealed::paths);
         files.map(Path::to_owned).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }

@@ -144,7 +144,7 @@ async fn what_does_not_fit_comes_back_with_the_schema_and_is_not_sent() {
 #[tokio::test]
 async fn hostile_servers_cost_only_themselves() {
     // What a server does, and what the model reads of it in the end.
-    let rows: [(&str, Value, &str); 16] = [
+    let rows: [(&str, Value, &str); 17] = [
         ("hangs at its start", json!({"INITIALIZE": ":"}), "srv: no answer within"),
         ("dies at its start", json!({"BEGIN": "echo no key >&2; exit 3"}), "srv: the server ended (exit status: 3)"),
         ("floods its errors", json!({"BEGIN": "yes | head -c 3000000 >&2"}), "ok: said hi"),
@@ -178,6 +178,11 @@ async fn hostile_servers_cost_only_themselves() {
             "dies in a call",
             json!({"CALL": "echo gone >&2; exit 7"}),
             "error: The call failed: the server ended (exit status: 7).",
+        ),
+        (
+            "closes its output",
+            json!({"CALL": "exec 1>&-; sleep 1000"}),
+            "error: The call failed: the server closed its output.",
         ),
         (
             "fails",
@@ -334,9 +339,9 @@ async fn the_model_reads_its_own_words_again() {
     let sent = api.received();
     let [first, second] = sent.as_slice() else { panic!("{} requests", sent.len()) };
     assert_eq!(first.body["tools"], second.body["tools"]);
-    let blocks =
+    let mut blocks =
         second.body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
-    let call = blocks.filter(|block| block["type"] == "tool_use").next().unwrap();
+    let call = blocks.find(|block| block["type"] == "tool_use").unwrap();
     let want = json!({"tool": "mcp__srv__echo", "arguments": {"word": "hi"}});
     assert_eq!((&call["name"], &call["input"]), (&json!("McpCall"), &want));
 }
@@ -452,4 +457,14 @@ async fn the_report_says_how_each_server_is() {
     ] {
         assert!(trace.contains(want), "{want}: {trace}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_has_changed_is_not_started_again() {
+    let env = json!({"CALL": "echo '# more' >> server.sh; exit 1"});
+    let script = [call("mcp__srv__echo", &json!({"word": "a"})), search("echo"), DONE.to_owned()].concat();
+    let harness = bringing(Harness::new(), &env).answer(Answer::Yes).mode(Mode::Bypass);
+    let ran = harness.prompt("go").script(&script).run().await;
+    let got = results(&ran.log());
+    assert!(got[1].contains("srv: server.sh has changed since you approved it"), "{got:?}");
 }

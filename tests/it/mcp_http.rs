@@ -48,7 +48,9 @@ struct Server {
 
 fn result(way: Way, message: &Value) -> Value {
     let id = &message["id"];
-    let tools = json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]});
+    let region = json!({"type": "string", "x-mcp-header": "Region"});
+    let schema = json!({"type": "object", "properties": {"region": region}});
+    let tools = json!({"tools": [{"name": "echo", "inputSchema": schema}]});
     let fail = |code: i64| json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no"}});
     let result = match message["method"].as_str().unwrap_or_default() {
         "server/discover" if way == Way::Modern => {
@@ -131,7 +133,7 @@ async fn results(way: Way, calls: usize) -> (Arc<Server>, Vec<String>) {
     let entry = json!({"type": kind, "url": url, "headers": {"Authorization": "Bearer ${TOKEN_OF_TEST}"}});
     let own = json!({"mcpServers": {"srv": entry}}).to_string();
     let search = "- reply: [tool: {name: ToolSearch, input: {query: echo}}]\n";
-    let call = "- reply: [tool: {name: McpCall, input: {tool: mcp__srv__echo, arguments: {}}}]\n";
+    let call = "- reply: [tool: {name: McpCall, input: {tool: mcp__srv__echo, arguments: {region: eu}}}]\n";
     let script = format!("{search}{}- reply: [text: Done.]\n", format!("{call}{search}").repeat(calls));
     let harness = Harness::new().home("../.claude.json", &own).env("TOKEN_OF_TEST", "t0ken").mode(Mode::Bypass);
     let ran = harness.prompt("go").script(&script).run().await;
@@ -156,6 +158,7 @@ async fn a_call_over_each_way() {
         let call = heard.iter().find(|(_, message)| message["method"] == "tools/call").unwrap();
         let version = call.0["mcp-protocol-version"].to_str().unwrap();
         let meta = &call.1["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(call.0.get("mcp-param-region").map(|region| region == "eu"), (way == Way::Modern).then_some(true));
         if way == Way::Modern {
             assert_eq!((version, meta), ("2026-07-28", &json!("2026-07-28")));
             assert_eq!(

@@ -20,7 +20,6 @@ use crate::mcp::{Definition, Scope, Way};
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::regular;
-use crate::stdx::sealed::Sealed;
 
 /// Most bytes of the user's own file.
 const OWN: u64 = 64 << 20;
@@ -54,8 +53,6 @@ pub struct Servers {
     pub wanted: Vec<Definition>,
     /// Those that may not run, and why.
     pub off: Vec<(Definition, String)>,
-    /// Files of the project that those of the project run.
-    pub(super) runs: Vec<Sealed>,
 }
 
 impl Servers {
@@ -201,8 +198,7 @@ impl Reading<'_> {
         }
         let (used, bound) = used(&definition, self.project);
         if self.trust.covers(&used) {
-            self.read.servers.runs.push(bound.runs().clone());
-            self.read.servers.wanted.push(definition);
+            self.read.servers.wanted.push(Definition { runs: bound.runs().clone(), ..definition });
         } else {
             let why = "you have not approved it yet: start cocode in a terminal, or with --trust".to_owned();
             self.read.servers.off.push((definition, why));

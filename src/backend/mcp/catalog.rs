@@ -3,6 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::HeaderName;
 use serde_json::{Map, Value};
 
 use crate::stdx::ansi;
@@ -35,6 +38,27 @@ pub struct Tool {
     pub check: Option<Arc<Schema>>,
     /// What the server claims: it changes nothing.
     pub read_only: bool,
+}
+
+impl Tool {
+    /// The headers in which a request over HTTP says again what some of its arguments are, for proxies on the way.
+    pub(super) fn mirrored(&self, arguments: &Map<String, Value>) -> Vec<(String, String)> {
+        let named = self.schema["properties"].as_object().into_iter().flatten();
+        let header = |(name, schema): (&String, &Value)| {
+            let header = format!("mcp-param-{}", schema.get("x-mcp-header")?.as_str()?);
+            HeaderName::from_bytes(header.as_bytes()).ok()?;
+            let value = match arguments.get(name)? {
+                Value::String(text) => text.clone(),
+                value @ (Value::Number(_) | Value::Bool(_)) => value.to_string(),
+                _ => return None,
+            };
+            let plain = value.chars().all(|c| matches!(c, ' '..='~')) && value.trim() == value;
+            let marked = value.starts_with("=?base64?");
+            let coded = || format!("=?base64?{}?=", STANDARD.encode(&value));
+            Some((header, if plain && !marked { value } else { coded() }))
+        };
+        named.filter_map(header).collect()
+    }
 }
 
 /// The tools of a server as it lists them. What cannot be used is left out and told of.
@@ -172,10 +196,9 @@ fn document(tool: &Tool) -> (HashMap<String, f64>, f64) {
 fn words(text: &str) -> Vec<String> {
     let (mut words, mut word, mut lower) = (Vec::new(), String::new(), false);
     for c in text.chars() {
-        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-            if !word.is_empty() {
-                words.push(std::mem::take(&mut word));
-            }
+        let ends = !c.is_alphanumeric() || (c.is_uppercase() && lower);
+        if ends && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
         }
         if c.is_alphanumeric() {
             word.extend(c.to_lowercase());
@@ -222,6 +245,21 @@ mod tests {
         let listed: Vec<Value> =
             hints.iter().enumerate().map(|(at, hint)| json!({"name": at.to_string(), "annotations": hint})).collect();
         assert_eq!(offered(&listed).0.iter().map(|tool| tool.read_only).collect::<Vec<_>>(), [true, false, false]);
+    }
+
+    #[test]
+    fn arguments_are_said_again_in_headers_where_the_schema_wants_that() {
+        let named = |header: &str| json!({"type": "string", "x-mcp-header": header});
+        let properties = json!({
+            "region": named("Region"), "text": named("Text"), "count": named("Count"), "odd": named("a b"), "plain": {},
+            "absent": named("Absent"), "list": named("List"),
+        });
+        let schema = json!({"type": "object", "properties": properties});
+        let (tools, _) = offered(&[json!({"name": "t", "inputSchema": schema})]);
+        let given = json!({"region": "eu west", "text": "é\n", "count": 3, "odd": "x", "plain": "x", "list": []});
+        let want = [("mcp-param-Region", "eu west"), ("mcp-param-Text", "=?base64?w6kK?="), ("mcp-param-Count", "3")];
+        let want = want.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(tools[0].mirrored(given.as_object().unwrap()), want);
     }
 
     #[test]

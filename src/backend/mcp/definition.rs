@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::stdx::nearest::nearest;
+use crate::stdx::sealed::Sealed;
 use crate::stdx::shell_word::quoted;
 
 /// Shortest time limit of calls that counts.
@@ -87,6 +88,8 @@ pub struct Definition {
     pub line: String,
     /// What else was agreed to with the line.
     pub bound: String,
+    /// Files that must hold what they held when the user agreed.
+    pub runs: Sealed,
 }
 
 /// What a variable holds.
@@ -110,6 +113,10 @@ impl Definition {
         }
         if name.is_empty() || name.len() > 48 || !name.chars().all(plain) {
             return Err("names of servers have letters, digits, `_` and `-`, at most 48: rename it".to_owned());
+        }
+        // Rules would take its tools for those of another server.
+        if name.contains("__") || name.ends_with('_') {
+            return Err("names of servers do not contain `__` or end with `_`: rename it".to_owned());
         }
         let given = given.as_object().ok_or("must be an object with `command` or `url`")?;
         let mut fields = Fields { given, variable, told };
@@ -151,7 +158,7 @@ impl Definition {
         };
         let (name, place) = (name.to_owned(), place.to_owned());
         let (line, bound) = (way.line(given, variable), way.bound(given));
-        Ok(Some(Definition { name, scope, place, way, timeout, line, bound }))
+        Ok(Some(Definition { name, scope, place, way, timeout, line, bound, runs: Sealed::default() }))
     }
 }
 
@@ -436,6 +443,16 @@ mod tests {
         ] {
             check(given, &format!("error: {want}"));
         }
+    }
+
+    #[test]
+    fn names_that_could_be_taken_for_others_are_refused() {
+        let read = |name: &str| {
+            let entry = json!({"command": "s"});
+            Definition::read(name, &entry, (Scope::User, "f"), &|_| None, &mut |_| ()).is_ok()
+        };
+        let names = ["a", "a_b", "a-b", "A9", "", "a b", "a__b", "a_", "workspace", &"x".repeat(49)];
+        assert_eq!(names.map(read), [true, true, true, true, false, false, false, false, false, false]);
     }
 
     #[test]

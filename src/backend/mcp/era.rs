@@ -71,7 +71,7 @@ pub(super) async fn greet(peer: &Peer, negotiation: Negotiation, limit: Duration
         return initialize(peer, "programs are asked in the older way", limit).await;
     }
     let asked = ("server/discover", Map::new());
-    let answer = peer.request(asked, Some(&Era::Modern), Limits::all(PROBE.min(limit)), &mut |_| ()).await;
+    let answer = peer.request(asked, (Some(&Era::Modern), &[]), Limits::all(PROBE.min(limit)), &mut |_| ()).await;
     let cause = match answer {
         Ok(result) => match result.get("supportedVersions").and_then(Value::as_array) {
             Some(versions) if versions.iter().any(|version| version == MODERN) => {
@@ -109,7 +109,7 @@ async fn initialize(peer: &Peer, cause: &str, limit: Duration) -> Result<Hello, 
     }) else {
         return Err(Fault::Broken(String::new()));
     };
-    let result = peer.request(("initialize", params), None, Limits::all(limit), &mut |_| ()).await?;
+    let result = peer.request(("initialize", params), (None, &[]), Limits::all(limit), &mut |_| ()).await?;
     let version = result["protocolVersion"].as_str().unwrap_or_default();
     if !LEGACY.contains(&version) {
         return Err(Fault::Broken(match version {

@@ -106,11 +106,14 @@ impl Http {
     pub(super) async fn request(
         &self,
         (id, method, message): (u64, &str, &Map<String, Value>),
-        era: Option<&Era>,
+        (era, mirrored): (Option<&Era>, &[(String, String)]),
     ) -> Result<(), Fault> {
         let post = &self.post;
-        let answer =
-            post.send(Value::Object(message.clone()), era).send().await.map_err(|error| unreachable(&error))?;
+        let mut request = post.send(Value::Object(message.clone()), era);
+        for (name, value) in mirrored {
+            request = request.header(name, value);
+        }
+        let answer = request.send().await.map_err(|error| unreachable(&error))?;
         if answer.status().as_u16() == 404 && post.session().is_some() {
             let why = "the server has ended the session";
             post.inbound.close(why);

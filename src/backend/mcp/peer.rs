@@ -101,7 +101,7 @@ impl Peer {
         Peer { link, inbound, next: AtomicU64::new(1) }
     }
 
-    /// Sends a request and waits for its answer. A dropped future tells the server that nobody waits, as far as that is possible
+    /// Sends a request and waits for its answer. `mirrored` are headers that say again what is in it, for HTTP. A dropped future tells the server that nobody waits, as far as that is possible
     /// without waiting for it.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Peer {
     pub(super) async fn request(
         &self,
         (method, mut params): (&str, Map<String, Value>),
-        era: Option<&Era>,
+        (era, mirrored): (Option<&Era>, &[(String, String)]),
         limits: Limits,
         heard: &mut (dyn FnMut(String) + Send),
     ) -> Result<Value, Fault> {
@@ -145,7 +145,7 @@ impl Peer {
         let sending = async {
             match &self.link {
                 Link::Stdio(stdio) => stdio.send(&Value::Object(message)).await,
-                Link::Http(http) => http.request((id, method, &message), era).await,
+                Link::Http(http) => http.request((id, method, &message), (era, mirrored)).await,
             }
         };
         tokio::pin!(sending);

@@ -122,10 +122,10 @@ impl Server {
         self.current.borrow().hello.as_ref().map(|hello| hello.instructions.clone()).unwrap_or_default()
     }
 
-    /// Calls a tool by the name that the server has for it.
+    /// Calls a tool.
     pub(super) async fn call(
         &self,
-        tool: &str,
+        tool: &Tool,
         arguments: Map<String, Value>,
         limits: Limits,
         heard: &mut (dyn FnMut(String) + Send),
@@ -137,11 +137,12 @@ impl Server {
         let (Some(peer), Some(hello)) = (peer, hello) else {
             return Err(Fault::Closed("the server does not run".to_owned()));
         };
+        let mirrored = if hello.era.is_modern() { tool.mirrored(&arguments) } else { Vec::new() };
         let params = Map::from_iter([
-            ("name".to_owned(), Value::from(tool)),
+            ("name".to_owned(), Value::from(tool.own.as_str())),
             ("arguments".to_owned(), Value::Object(arguments)),
         ]);
-        let result = peer.request(("tools/call", params), Some(&hello.era), limits, heard).await?;
+        let result = peer.request(("tools/call", params), (Some(&hello.era), &mirrored), limits, heard).await?;
         if result["resultType"] == "input_required" {
             return Err(Fault::Broken("the server asks for input, which cocode cannot give yet".to_owned()));
         }
@@ -228,6 +229,10 @@ fn again(lost: &mut VecDeque<Instant>, was_there: bool) -> Option<Duration> {
 }
 
 async fn begin(definition: &Definition, around: &Surroundings, inbound: &Arc<Inbound>) -> Result<Begun, Fault> {
+    if let Some(path) = definition.runs.broken() {
+        let path = path.strip_prefix(&around.project).unwrap_or(path).display();
+        return Err(Fault::Broken(format!("{path} has changed since you approved it: start cocode again to be asked")));
+    }
     let (link, negotiation) = match &definition.way {
         way @ Way::Program { .. } => (Link::Stdio(Stdio::start(way, around, inbound).await?), around.negotiation),
         Way::Http { url, headers } => {
@@ -255,7 +260,7 @@ async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc
     for _ in 0..PAGES {
         let params = cursor.iter().map(|cursor| ("cursor".to_owned(), Value::from(cursor.as_str()))).collect();
         let limits = Limits::all(Duration::from_secs(60));
-        let mut page = peer.request(("tools/list", params), Some(&hello.era), limits, &mut |_| ()).await?;
+        let mut page = peer.request(("tools/list", params), (Some(&hello.era), &[]), limits, &mut |_| ()).await?;
         let Value::Array(tools) = page["tools"].take() else {
             return Err(Fault::Broken("its answer to tools/list has no list of tools".to_owned()));
         };

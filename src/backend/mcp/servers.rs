@@ -231,7 +231,7 @@ impl Servers {
         };
         let idle = if matches!(server.definition.way, Way::Program { .. }) { IDLE.0 } else { IDLE.1 };
         let total = server.definition.timeout.unwrap_or(self.around.call);
-        server.call(&tool.own, arguments, Limits { idle: idle.min(total), total }, heard).await
+        server.call(tool, arguments, Limits { idle: idle.min(total), total }, heard).await
     }
 
     /// Servers that offer nothing now, each with the reason.

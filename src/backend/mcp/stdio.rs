@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::definition::Way;
@@ -107,18 +108,30 @@ async fn serve(
                 }
             }
         };
-        let both = async { tokio::join!(errors, answers) };
-        tokio::pin!(write, both);
-        let mut open = true;
+        tokio::pin!(write, errors, answers);
+        let (mut told, mut open, mut last) = (true, true, None);
         loop {
             tokio::select! {
                 biased;
-                _ = &mut both, if open => open = false,
+                () = &mut answers, if open => {
+                    // It usually ends then, and how it does says more.
+                    (open, last) = (false, Some(Instant::now() + LEFT));
+                }
+                () = &mut errors, if told => told = false,
                 () = &mut write => {}
+                () = tokio::time::sleep_until(last.unwrap_or_else(Instant::now)), if last.is_some() => {
+                    break "the server closed its output".to_owned();
+                }
                 ended = running.wait() => {
-                    if open {
-                        let _ = tokio::time::timeout(LEFT, &mut both).await;
-                    }
+                    let rest = async {
+                        if open {
+                            answers.await;
+                        }
+                        if told {
+                            errors.await;
+                        }
+                    };
+                    let _ = tokio::time::timeout(LEFT, rest).await;
                     break match ended {
                         Ok(status) => format!("the server ended ({status})"),
                         Err(error) => format!("the server ended: {error}"),
