@@ -115,7 +115,7 @@ impl Said {
 /// Reads what a hook said from how it ended and what it wrote.
 pub(super) fn read(event: Event, ran: &Ran, on_failure: OnFailure) -> Said {
     let failed = |why: String, ended| {
-        // To keep an agent going because a hook did not run costs requests and mends nothing.
+        // To keep an agent going because a hook did not run costs requests and fixes nothing.
         let in_vain = matches!(event, Event::Stop | Event::SubagentStop) && !matches!(ran.end, End::Exited(_));
         let blocked = match on_failure {
             OnFailure::Block if !in_vain => blocked(event, why.clone()),
@@ -401,7 +401,7 @@ mod tests {
             assert_eq!(shown(&super::read(event, &ran, OnFailure::Block)), want, "{event} {ran:?}");
         };
         let ended = |end| Ran { end, ..ran(0, "", "") };
-        // What an agent that stops cannot mend does not keep it going.
+        // What an agent that stops cannot fix does not keep it going.
         check(Stop, ended(End::Failed("no server".into())), "note \"no server\" · Failed");
         check(SubagentStop, ended(End::Killed), "note \"killed by a signal\" · Failed");
         check(
