@@ -50,6 +50,8 @@ pub struct Sources<'a> {
     pub plan: Option<Message>,
     /// Oldest first.
     pub skills: &'a [Invoked],
+    /// How commands in the background are, those that run first.
+    pub tasks: Vec<String>,
 }
 
 /// Files that the model has read or written, the newest first. Those that messages from `keep_from` on show are left out,
@@ -111,8 +113,8 @@ pub fn budget(context: &Context, driver: &Driver, share: u64) -> u64 {
     (all.total().max(counted) / 3).min(driver.limits().restored) * share / 100
 }
 
-/// Chooses what fits: into `budget` tokens in all, and each kind into its own limit. Todos and plan come before files,
-/// and files before skills; what the messages from `keep_from` on contain is not repeated.
+/// Chooses what fits: into `budget` tokens in all, and each kind into its own limit. Todos, plan and commands come before
+/// files, and files before skills; what the messages from `keep_from` on contain is not repeated.
 pub fn choose(
     sources: Sources<'_>,
     context: &Context,
@@ -137,6 +139,8 @@ pub fn choose(
     let plan = sources.plan.filter(|plan| settings.restore.plan && room(plan, u64::MAX));
     kept.todos = todos.as_ref().map_or(0, |(count, _)| *count as u64);
     kept.plan = plan.is_some();
+    let tasks = tasks_message(&sources.tasks, limits.tasks).filter(|(_, message)| room(message, u64::MAX));
+    kept.tasks = tasks.as_ref().map_or(0, |(count, _)| *count);
 
     let (mut files, mut for_files) = (Vec::new(), limits.files);
     for found in sources.files.into_iter().take(settings.restore.max_files) {
@@ -167,8 +171,8 @@ pub fn choose(
     }
     kept.skills = skills.len() as u64;
 
-    let todos = todos.map(|(_, message)| message);
-    let messages = files.into_iter().chain(todos).chain(plan).chain(skills).map(Arc::new).collect();
+    let (todos, tasks) = (todos.map(|(_, message)| message), tasks.map(|(_, message)| message));
+    let messages = files.into_iter().chain(todos).chain(plan).chain(tasks).chain(skills).map(Arc::new).collect();
     Restored { messages, kept }
 }
 
@@ -181,6 +185,21 @@ fn whole(path: &Path, text: &str) -> Message {
         effects: vec![Effect::Seen { path: path.to_owned(), sha256 }],
         ..Message::attachment(Attachment::Restored, &shown)
     }
+}
+
+/// As many as fit, and how many.
+fn tasks_message(tasks: &[String], most: u64) -> Option<(usize, Message)> {
+    let mut found = None;
+    let mut text = "# Background commands\nAs they are now:".to_owned();
+    for (count, task) in (1..).zip(tasks) {
+        text.push_str(&format!("\n- {task}"));
+        let message = Message::attachment(Attachment::Restored, &text);
+        if tokens::message(&message) > most {
+            break;
+        }
+        found = Some((count, message));
+    }
+    found
 }
 
 fn too_large(path: &Path) -> Message {
@@ -295,10 +314,29 @@ mod tests {
             todos: &todos,
             plan: Some(Message::reminder("# Plan")),
             skills: &skills,
+            tasks: Vec::new(),
         };
         let restored = choose(sources, talk.context(), kept, driver.settings(), driver.limits(), budget);
         assert!(restored.tokens() <= budget.min(driver.limits().restored), "{window} {budget}");
         assert_eq!(shown(&restored), want, "{window} {budget}");
+    }
+
+    #[test]
+    fn commands_are_told_of_as_far_as_they_fit() {
+        let mut talk = Talk::new();
+        let kept = talk.push(Message::prompt("go"));
+        let check = |most: u64, want: (usize, &str)| {
+            let driver = driver(200_000, |settings| settings.restore.tasks_tokens = most);
+            let tasks = vec!["b2 runs".to_owned(), text(100), "b3 has ended".to_owned()];
+            let sources = Sources { tasks, ..Sources::default() };
+            let restored = choose(sources, talk.context(), kept, driver.settings(), driver.limits(), u64::MAX);
+            let said = restored.messages.first().map(|message| message.text()).unwrap_or_default();
+            let said = said.lines().filter(|line| line.starts_with("- b")).collect::<Vec<_>>().join(" ");
+            assert_eq!((restored.kept.tasks, said.as_str()), want, "{most}");
+        };
+        check(2000, (3, "- b2 runs - b3 has ended"));
+        check(40, (1, "- b2 runs"));
+        check(1, (0, ""));
     }
 
     #[test]

@@ -385,6 +385,9 @@ pub struct Kept {
     pub todos: u64,
     pub plan: bool,
     pub skills: u64,
+    /// Commands in the background of which it was told how they are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tasks: usize,
 }
 
 /// What left it, by kind.

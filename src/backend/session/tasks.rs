@@ -53,7 +53,7 @@ impl Tasks {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Task> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Task> {
         self.0.iter()
     }
 

@@ -8,6 +8,11 @@ use crate::compact::restore::{self, Found, Restored, Sources};
 use crate::message::CallId;
 use crate::permission::Behavior;
 use crate::session::entry::Seq;
+use crate::session::tasks::Task;
+use crate::tools;
+
+/// Most bytes of the output of one command in the background.
+const SHOWN: u64 = 512;
 
 /// Bytes of a file beyond which it cannot come under any limit in tokens that makes sense.
 const BYTES_PER_TOKEN: u64 = 16;
@@ -37,10 +42,45 @@ impl Compaction {
             .filter_map(|path| found(path, &policy.grounds(conversation), most_bytes))
             .take(driver.settings().restore.max_files)
             .collect();
-        let sources =
-            Sources { files, todos: context.todos(), plan: conversation.restored_plan(driver.limits().plan), skills };
+        let sources = Sources {
+            files,
+            todos: context.todos(),
+            plan: conversation.restored_plan(driver.limits().plan),
+            skills,
+            tasks: tasks(conversation, keep_from),
+        };
         restore::choose(sources, context, keep_from, driver.settings(), driver.limits(), budget)
     }
+}
+
+/// How commands in the background are: those that run, with what they wrote last, then those of which the conversation was
+/// told since it was last compacted, where that leaves it now. What it is owed, it is told anyway.
+fn tasks(conversation: &Conversation, keep_from: Seq) -> Vec<String> {
+    let (store, all) = (conversation.session.store(), &conversation.facts().tasks);
+    let running = all.running().map(|Task { begun, .. }| {
+        let path = store.task_output(&begun.task);
+        let written = match tools::tail(&path, SHOWN) {
+            Ok((0, _)) => "nothing is written yet".to_owned(),
+            Ok((bytes, text)) => format!("{bytes} bytes until now, which end with:\n{}", text.trim_end()),
+            Err(error) => format!("which cannot be read: {error}"),
+        };
+        format!(
+            "Background command {} ({}) is still running. Its output is in {}: {written}",
+            begun.task,
+            begun.title(),
+            path.display()
+        )
+    });
+    let since = conversation.session.last_boundary().unwrap_or_default();
+    let ended = all.iter().rev().filter(|task| task.told.is_some_and(|told| (since..keep_from).contains(&told)));
+    let ended = ended.filter_map(|task| {
+        Some(format!(
+            "{}. Its output is in {}",
+            task.ended.as_ref()?.line(),
+            store.task_output(&task.begun.task).display()
+        ))
+    });
+    running.chain(ended).collect()
 }
 
 /// The file as it is now; none where it is gone, no text, or may not be read without a question anymore.
