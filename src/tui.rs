@@ -14,6 +14,7 @@ mod fold;
 mod fullscreen;
 pub mod keymap;
 mod keys;
+mod leaving;
 mod lists;
 pub mod msg;
 mod notes;

@@ -10,6 +10,7 @@ use super::dialog::Dialog;
 use super::dialog::picker::Picker;
 use super::fullscreen::Pointer;
 use super::keymap::{Key, Keymap};
+use super::leaving::Leaving;
 use super::msg::{Effect, Progress};
 use super::pager::Pager;
 use super::panel::Panel;
@@ -104,6 +105,7 @@ pub struct App {
     pub(super) searched: Option<String>,
     /// Shutdown was asked for.
     pub(super) closing: bool,
+    pub(super) leaving: Leaving,
     /// A command that was typed behind the program's name, until all commands are known.
     pub(super) first: Option<String>,
     pub(super) cwd: PathBuf,
@@ -160,6 +162,7 @@ impl App {
             receipt: None,
             searched: None,
             closing: false,
+            leaving: Leaving::No,
             first: None,
             cwd: PathBuf::new(),
             project: PathBuf::new(),

@@ -61,7 +61,7 @@ impl App {
                 self.transcript.retrying(Retry { attempt, of, reason, due, over: false }, now);
             }
             // A list that is done has nothing more to say.
-            Event::Background { running } => self.status.background = running.len(),
+            Event::Background { running, .. } => self.status.background = running.len(),
             Event::Todos { items } => {
                 let open = items.iter().any(|item| item.status != TodoStatus::Completed);
                 self.todos = if open { items } else { Vec::new() };
@@ -293,7 +293,7 @@ impl App {
                     searched.into_iter().for_each(|words| picker.paste(&words));
                     picker.row(wanted?)
                 });
-                return choice.map_or_else(Vec::new, |choice| lists::chosen(self, choice));
+                return choice.map_or_else(Vec::new, |choice| lists::chosen(self, choice, now));
             }
         }
         Vec::new()

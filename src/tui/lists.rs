@@ -7,6 +7,7 @@ use ratatui::crossterm::event::KeyEvent;
 use super::app::App;
 use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
+use super::leaving::{self, Leaving};
 use super::msg::Effect;
 use crate::commands::Builtin;
 use crate::protocol::Op;
@@ -15,6 +16,9 @@ use crate::protocol::Op;
 pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Instant) -> Vec<Effect> {
     if action == Some(Action::Interrupt) {
         app.picker = None;
+        if app.leaving == Leaving::Asked {
+            return app.quit();
+        }
         return Vec::new();
     }
     let Some(picker) = &mut app.picker else { return Vec::new() };
@@ -37,11 +41,12 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         picker::Outcome::Set { key, value, place } => return vec![Effect::Send(Op::Set { key, value, place })],
         picker::Outcome::Chosen(choice) => choice,
     };
-    chosen(app, choice)
+    chosen(app, choice, now)
 }
 
 /// Does what a row of a list stands for.
-pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
+pub(super) fn chosen(app: &mut App, choice: Choice, now: Instant) -> Vec<Effect> {
+    app.leaving = Leaving::No;
     app.picker = match &choice {
         Choice::Prompt(seq) => Some(Picker::rewind(*seq)),
         Choice::Rule(rule) => Some(Picker::revoke(rule)),
@@ -56,6 +61,7 @@ pub(super) fn chosen(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Model(model) => vec![Effect::Send(Op::builtin(Builtin::Model, model))],
         Choice::Rewind(to, what) => vec![Effect::Send(Op::Rewind { to, what })],
         Choice::File(path) => vec![Effect::EditFile(path)],
+        Choice::Leave(how) => leaving::chosen(app, how, now),
         Choice::Revoke(rule) => {
             vec![Effect::Send(Op::builtin(Builtin::Permissions, format!("revoke {rule}")))]
         }

@@ -4,6 +4,7 @@ mod approvals;
 mod asks;
 mod contacts;
 mod dialogs;
+mod leaving;
 mod mentions;
 mod offers;
 mod pastes;
@@ -344,7 +345,7 @@ fn what_runs_in_the_background_is_counted() {
         Begun { task: "b1".into(), call: CallId::nth(1), command: "make".into(), description: None, record: None };
     let mut run = Run::new(40, 12);
     for (running, want) in [(vec![begun.clone(), begun], true), (Vec::new(), false)] {
-        run.event(Event::Background { running });
+        run.event(Event::Background { running, ended: None });
         assert_eq!(run.screen().contains("ask first · 2 in background"), want, "{}", run.screen());
     }
 }

@@ -12,6 +12,7 @@ use super::composer::vim::Outcome;
 use super::composer::{self, Reaction};
 use super::dialog::picker::Picker;
 use super::keymap::Action;
+use super::leaving;
 use super::lists;
 use super::msg::{Effect, Msg};
 use super::notes;
@@ -133,6 +134,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     };
     app.settle();
     effects.extend(app.follow());
+    effects.extend(leaving::follow(app));
     effects.extend(app.run_status_line(now));
     effects
 }
@@ -150,6 +152,7 @@ fn key_pressed(app: &mut App, key: KeyEvent, now: Instant) -> Vec<Effect> {
         }
     }
     app.asks.pressed(now);
+    leaving::pressed(app, now);
     match action {
         Some(Action::Redraw) => return vec![Effect::Redraw],
         Some(Action::Suspend) => {
@@ -219,7 +222,7 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         }
         Some(Action::Interrupt) if !open => return interrupt(app, now),
         Some(Action::Interrupt) => Action::Cancel,
-        Some(Action::Exit) if empty => return app.quit(),
+        Some(Action::Exit) if empty => return leaving::leave(app),
         Some(Action::CycleMode) => {
             let mode = app.status.next_mode();
             app.status.mode = mode;
@@ -352,7 +355,7 @@ fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
 fn interrupt(app: &mut App, now: Instant) -> Vec<Effect> {
     let again = app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE);
     if again && app.composer.is_empty() {
-        return app.quit();
+        return leaving::leave(app);
     }
     if app.spinner.busy() && !again {
         return vec![Effect::Send(Op::Interrupt)];
@@ -449,7 +452,7 @@ pub(super) fn command(
     };
     let server = builtin.map_or(Server::Engine, |builtin| builtin.row().server);
     match (server, args.as_str()) {
-        (Server::Screen(Screen::Exit), _) => app.quit(),
+        (Server::Screen(Screen::Exit), _) => leaving::leave(app),
         (Server::Screen(Screen::Copy), which) => clipboard::copy(app, which, now),
         (Server::Screen(Screen::Vim), _) => vec![Effect::Send(app.switch_vim(now))],
         (Server::List(ListKind::Changes), _) => vec![Effect::Send(Op::List { what: ListKind::Changes })],

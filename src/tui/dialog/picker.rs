@@ -15,6 +15,7 @@ use crate::protocol::{FoundRow, ListKind, Listed, RewindWhat, SettingKind, Setti
 use crate::provider::key::Secret;
 use crate::session::entry::Seq;
 use crate::tui::composer::field::Field;
+use crate::tui::leaving::Leave;
 use crate::tui::popup;
 
 /// Characters of a paste that can only be a key.
@@ -24,7 +25,6 @@ const KEY: usize = 20;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     Session(String),
-    /// A place in one.
     Found(Box<FoundRow>),
     /// What is quoted into the prompt.
     Quote(String),
@@ -37,7 +37,6 @@ pub enum Choice {
     /// Look for a local server.
     FindServer,
     Setting(Box<SettingRow>),
-    /// A value of a setting.
     Value {
         key: String,
         value: String,
@@ -49,6 +48,7 @@ pub enum Choice {
     Prompt(Seq),
     Rewind(Seq, RewindWhat),
     Revoke(String),
+    Leave(Leave),
     /// A file to open in the editor.
     File(PathBuf),
     /// Nothing is done, for this reason.

@@ -9,6 +9,7 @@ use crate::protocol::{
 };
 use crate::report;
 use crate::session::entry::Seq;
+use crate::tui::leaving::Leave;
 
 impl Picker {
     /// Asks what to rewind.
@@ -20,6 +21,17 @@ impl Picker {
         ];
         let item = |(label, what): (&str, RewindWhat)| Item::new(label, "", Choice::Rewind(seq, what));
         Picker::new("Restore what?", None, rows.map(item).into())
+    }
+
+    /// Asks what becomes of commands in the background.
+    pub fn leaving(running: usize) -> Picker {
+        let rows = [
+            ("Stop and exit", "What they wrote is kept", Choice::Leave(Leave::Now)),
+            ("Wait, then exit", "", Choice::Leave(Leave::Later)),
+            ("Stay", "", Choice::Nothing),
+        ];
+        let title = format!("Exit? {running} in the background");
+        Picker::new(title, None, rows.map(|(label, detail, choice)| Item::new(label, detail, choice)).into())
     }
 
     /// Asks before a rule is revoked.
