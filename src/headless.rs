@@ -2,6 +2,7 @@
 //!
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
+mod background;
 mod input;
 mod lines;
 mod nobody;
@@ -25,6 +26,7 @@ use crate::permission::Mode;
 use crate::protocol::report::Report;
 use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd, UsageInfo};
 use crate::report;
+use background::Background;
 use input::{Line, Lines, Steering, Typed};
 
 /// What goes to standard output.
@@ -133,7 +135,8 @@ pub async fn run(
         exit: Exit::Done,
         all: Exit::Done,
         steering: Steering::default(),
-        background: 0,
+        background: Background::default(),
+        kept: VecDeque::new(),
         again: VecDeque::new(),
         pictures: Vec::new(),
     };
@@ -188,11 +191,21 @@ struct Run<'a> {
     all: Exit,
     steering: Steering,
     /// Commands that run in the background.
-    background: usize,
+    background: Background,
+    /// What the engine said between two prompts.
+    kept: VecDeque<Event>,
     /// Prompts that a turn dropped when it failed.
     again: VecDeque<Op>,
     /// What came with prompts, as files for as long as the run lasts.
     pictures: Vec<TempPath>,
+}
+
+/// The next event, those that were kept first. May be dropped while it waits.
+async fn next(kept: &mut VecDeque<Event>, events: &mut mpsc::Receiver<Event>) -> Option<Event> {
+    match kept.pop_front() {
+        Some(event) => Some(event),
+        None => events.recv().await,
+    }
 }
 
 impl Run<'_> {
@@ -279,7 +292,7 @@ impl Run<'_> {
                     self.finish(millis)?;
                     return Ok(false);
                 }
-                event = handle.events.recv() => event,
+                event = next(&mut self.kept, &mut handle.events) => event,
                 line = lines.beside(), if self.stream => {
                     self.beside(handle, line, lines).await?;
                     continue;
@@ -352,7 +365,7 @@ impl Run<'_> {
                         }
                     }
                 }
-                Some(Event::Background { running }) => self.background = running.len(),
+                Some(Event::Background { running, ended }) => self.in_background(running, ended.as_ref())?,
                 Some(Event::Task(task)) if self.output == Output::StreamJson => {
                     if let Some(line) = lines::below(&task, self.session_id()) {
                         self.line(&line)?;

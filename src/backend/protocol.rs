@@ -31,7 +31,7 @@ use crate::hooks::Report;
 use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
 use crate::sandbox;
-use crate::session::entry::{Begun, Restore, Seq};
+use crate::session::entry::{Begun, Ended, Restore, Seq};
 
 pub use crate::commands::ListKind;
 use crate::provider::key::Secret;
@@ -252,6 +252,9 @@ pub enum Event {
     /// All commands in the background that run now, oldest first.
     Background {
         running: Vec<Begun>,
+        /// The one that has just ended, where that is the news.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<Ended>,
     },
     /// What `Op::List` asked for.
     Listed(Listed),

@@ -7,6 +7,7 @@ use base64::Engine;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::background::Asked;
 use crate::protocol::{Op, QueueId, Queued};
 use crate::thinking::Override;
 
@@ -19,6 +20,8 @@ pub(super) enum Line {
     Prompt(Typed),
     /// Stops what runs; the id is answered.
     Interrupt(String),
+    /// A request about commands in the background; the id is answered.
+    Background(String, Asked),
     /// A request that is not known here, by its id and name.
     Unknown(String, String),
     /// Nothing that can be done; the text says why.
@@ -57,7 +60,11 @@ fn read(line: &str) -> Option<Line> {
         Some("control_request") => {
             let id = value["request_id"].as_str().unwrap_or_default().to_owned();
             let name = value.pointer("/request/subtype").and_then(Value::as_str).unwrap_or_default();
-            Some(if name == "interrupt" { Line::Interrupt(id) } else { Line::Unknown(id, name.to_owned()) })
+            Some(match (name, Asked::read(name, &value["request"])) {
+                ("interrupt", _) => Line::Interrupt(id),
+                (_, Some(asked)) => Line::Background(id, asked),
+                (name, None) => Line::Unknown(id, name.to_owned()),
+            })
         }
         Some("keep_alive") => None,
         _ => Some(Line::Wrong(format!("an input line has type {}, not \"user\"", value["type"]))),
@@ -275,6 +282,10 @@ mod tests {
         );
         check(r#"{"type":"keep_alive"}"#, "nothing");
         check(r#"{"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#, r#"Interrupt("r")"#);
+        check(
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"stop_task","task_id":"b1"}}"#,
+            r#"Background("r", Stop("b1"))"#,
+        );
         check(r#"{"type":"control_request","request_id":"r","request":{"subtype":"x"}}"#, r#"Unknown("r", "x")"#);
         check(r#"{"type":"nonsense"}"#, r#"Wrong("an input line has type \"nonsense\", not \"user\"")"#);
         check("{", r#"Wrong("an input line is not JSON"#);

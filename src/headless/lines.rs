@@ -33,10 +33,10 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
 }
 
 /// The answer to a request, or why it failed.
-pub(super) fn control(id: &str, problem: Option<String>) -> Value {
-    let response = match problem {
-        None => json!({ "subtype": "success", "request_id": id, "response": {} }),
-        Some(problem) => json!({ "subtype": "error", "request_id": id, "error": problem }),
+pub(super) fn control(id: &str, answer: Result<Value, String>) -> Value {
+    let response = match answer {
+        Ok(answer) => json!({ "subtype": "success", "request_id": id, "response": answer }),
+        Err(problem) => json!({ "subtype": "error", "request_id": id, "error": problem }),
     };
     json!({ "type": "control_response", "response": response })
 }

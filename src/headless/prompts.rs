@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use serde_json::{Value, json};
+
+use super::background::{self, Asked};
 use super::input::{Line, Lines, Typed};
 use super::{Exit, Output, Run, lines, stop};
+use crate::commands::Builtin;
 use crate::commands::Parsed;
 use crate::engine::Handle;
 use crate::message::Usage;
 use crate::protocol::{Delivery, Event, Op};
+use crate::session::entry::{Begun, Ended};
 
 /// How long commands in the background may still run once there is nothing more to do.
 const GRACE: Duration = Duration::from_secs(5);
@@ -47,6 +52,11 @@ impl Run<'_> {
                     (self.exit, self.all) = (stopped, stopped);
                     return Ok(());
                 }
+                // One that is gone says so when it is asked for something.
+                Some(event) = handle.events.recv() => {
+                    self.meanwhile(event)?;
+                    continue;
+                }
                 line = lines.next() => line,
             };
             goes_on = match line {
@@ -71,7 +81,7 @@ impl Run<'_> {
     ) -> io::Result<()> {
         let over = tokio::time::sleep(GRACE);
         tokio::pin!(over);
-        while self.background > 0 {
+        while !self.background.is_empty() {
             tokio::select! {
                 biased;
                 stopped = stopped.as_mut() => {
@@ -80,7 +90,13 @@ impl Run<'_> {
                 }
                 () = &mut over => return Ok(()),
                 event = handle.events.recv() => match event {
-                    Some(Event::Background { running }) => self.background = running.len(),
+                    Some(Event::Background { running, ended }) if self.stream => {
+                        self.in_background(running, ended.as_ref())?;
+                    }
+                    // Nothing follows the one result.
+                    Some(Event::Background { running, ended }) => {
+                        self.background.take(running, ended.as_ref(), self.session.as_ref());
+                    }
                     None | Some(Event::Closed) => return Ok(()),
                     Some(_) => {}
                 },
@@ -107,17 +123,52 @@ impl Run<'_> {
             }
             Line::Interrupt(id) => {
                 let _ = handle.ops.send(Op::Interrupt).await;
-                lines::control(&id, None)
+                lines::control(&id, Ok(json!({})))
             }
+            Line::Background(id, asked) => lines::control(&id, self.asked(handle, asked).await),
             Line::Unknown(id, name) => {
                 writeln!(self.err, "control request {name:?} is not supported")?;
-                lines::control(&id, Some(format!("control request {name:?} is not supported")))
+                lines::control(&id, Err(format!("control request {name:?} is not supported")))
             }
         };
         if self.output == Output::StreamJson {
             self.line(&answer)?;
         }
         Ok(true)
+    }
+
+    /// Does what was asked about commands in the background.
+    async fn asked(&mut self, handle: &Handle, asked: Asked) -> Result<Value, String> {
+        let op = match asked {
+            Asked::Move => Op::Background,
+            Asked::Stop(task) if !self.background.runs(&task) => return Err(background::unknown(&task)),
+            Asked::Stop(task) => Op::builtin(Builtin::Tasks, format!("stop {task}")),
+            Asked::Output(task) => return self.background.output(&task, self.session.as_ref()),
+        };
+        // An engine that is gone tells so itself.
+        let _ = handle.ops.send(op).await;
+        Ok(json!({}))
+    }
+
+    /// Follows what runs in the background.
+    pub(super) fn in_background(&mut self, running: Vec<Begun>, ended: Option<&Ended>) -> io::Result<()> {
+        for line in self.background.take(running, ended, self.session.as_ref()) {
+            if self.output == Output::StreamJson {
+                self.line(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the engine says while it is not asked for anything. All else is for the next prompt.
+    fn meanwhile(&mut self, event: Event) -> io::Result<()> {
+        match event {
+            Event::Background { running, ended } => self.in_background(running, ended.as_ref()),
+            event => {
+                self.kept.push_back(event);
+                Ok(())
+            }
+        }
     }
 
     /// Forgets the prompt before.

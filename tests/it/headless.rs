@@ -184,6 +184,56 @@ fn lines_are_read_while_a_turn_runs() {
 }
 
 #[test]
+fn commands_in_the_background_are_told_of_and_asked_about() {
+    let program = Program::new().env("COCODE_SANDBOXED", "1");
+    let command = "echo one; touch seen; until [ -e never ]; do sleep 0.01; done";
+    let script = super::background::starts(command)
+        + "- reply: [tool: {name: Bash, input: {command: 'until [ -e seen ]; do sleep 0.01; done'}}]\n\
+           - repeat: 9\n  reply: [text: It runs.]\n";
+    let script = program.script("script.yaml", &script);
+    let flags = ["--input-format", "stream-json", "--output-format", "stream-json", "--dangerously-skip-permissions"];
+    let args = [&["-p", "--offline-script", &script], &flags[..]].concat();
+    let mut child = program.command(Program::binary(), &args).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut say = |line: Value| std::io::Write::write_all(&mut input, format!("{line}\n").as_bytes()).unwrap();
+    let mut until = |want: &str| {
+        let mut line = String::new();
+        while !line.contains(want) {
+            line.clear();
+            assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no {want}");
+        }
+        serde_json::from_str::<Value>(&line).unwrap()
+    };
+    let ask = |subtype: &str, task: &str| {
+        let request = json!({"subtype": subtype, "task_id": task});
+        json!({"type": "control_request", "request_id": subtype, "request": request})
+    };
+    say(json!({"type": "user", "message": {"content": "go"}}));
+    let started = until("task_started");
+    assert_eq!((&started["task_id"], &started["description"]), (&json!("b1"), &json!("the run")), "{started}");
+    assert!(started["uuid"].is_string() && started["session_id"].is_string(), "{started}");
+    until("\"type\":\"result\"");
+    // Between two prompts, too.
+    say(ask("stop_task", "../b1"));
+    assert_eq!(until("control_response")["response"]["error"], json!("no command \"../b1\" in the background"));
+    say(ask("stop_task", "b1"));
+    assert_eq!(until("control_response")["response"]["subtype"], json!("success"));
+    assert_eq!(until("task_updated")["patch"], json!({"status": "killed"}));
+    let told = until("task_notification");
+    assert_eq!((&told["task_id"], &told["status"]), (&json!("b1"), &json!("stopped")), "{told}");
+    assert!(told["output_file"].as_str().unwrap().ends_with("/tasks/b1.output"), "{told}");
+    assert!(told["summary"].as_str().unwrap().contains("(the run) was stopped (by the user)"), "{told}");
+    assert_eq!(until("background_tasks_changed")["tasks"], json!([]));
+    say(ask("get_task_output", "b1"));
+    let output = &until("control_response")["response"]["response"];
+    assert!(output["output"].as_str().unwrap().starts_with("one\n"), "{output}");
+    assert_eq!(output["truncated"], json!(false));
+    drop(input);
+    assert_eq!(end(child).code, Some(0));
+}
+
+#[test]
 fn what_a_settings_file_loses_or_forbids_is_said() {
     let settings = r#"{
         // As people write them.

@@ -326,6 +326,7 @@ fn events() {
                 description: Some("build".into()),
                 record: None,
             }],
+            ended: None,
         },
         Event::Done { op: Op::builtin(Builtin::Compact, "undo") },
         Event::Closed,

@@ -76,8 +76,8 @@ impl Tasks {
     }
 
     /// As front ends show them.
-    fn shown(&self) -> Event {
-        Event::Background { running: self.board.all() }
+    fn shown(&self, ended: Option<Ended>) -> Event {
+        Event::Background { running: self.board.all(), ended }
     }
 }
 
@@ -162,7 +162,7 @@ pub(super) async fn take(agent: &mut Agent, Handed { background, taken }: Handed
     let entry = EntryKind::TaskBegun(background.begun.clone());
     // Dropped, it ends.
     let done = agent.conversation.append(entry).map(|_| agent.tasks.begin(background));
-    mailbox.emit(agent.tasks.shown()).await;
+    mailbox.emit(agent.tasks.shown(None)).await;
     // The call may have been cancelled meanwhile: it is told of all the same.
     let _ = taken.send(done.map_err(|error| error.to_string()));
 }
@@ -178,7 +178,7 @@ pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Re
     }
     agent.conversation.append(EntryKind::TaskEnded(ended.clone()))?;
     mailbox.emit(Event::Item(Item::Note { text: ended.line() })).await;
-    mailbox.emit(agent.tasks.shown()).await;
+    mailbox.emit(agent.tasks.shown(Some(ended.clone()))).await;
     tell.send_replace(Some(ended));
     Ok(())
 }
