@@ -3,6 +3,7 @@
 mod find;
 mod import;
 mod mcp;
+mod plugin;
 mod skills;
 mod subcommand;
 
@@ -121,6 +122,10 @@ pub struct Flags {
     /// Additional folders that the agent may read and change
     #[arg(long, alias = "addDir", value_name = "DIR", num_args = 1..)]
     pub add_dir: Vec<PathBuf>,
+
+    /// Load the plugin in this folder, for this session; may be given more than once
+    #[arg(long, alias = "pluginDir", value_name = "DIR")]
+    pub plugin_dir: Vec<PathBuf>,
 
     /// With -p: the answer must match this JSON Schema (text or file)
     #[arg(long, alias = "jsonSchema", value_name = "SCHEMA", requires = "print")]
@@ -380,14 +385,13 @@ impl Cli {
 }
 
 /// Commands of other agents, and what does the same here.
-const ELSEWHERE: [(&str, &str); 13] = [
+const ELSEWHERE: [(&str, &str); 12] = [
     ("acp", "cocode does not speak ACP yet"),
     ("auth", "set a key with /model in a session"),
     ("exec", "use `cocode -p \"prompt\"`"),
     ("init", "start a session and type /init"),
     ("login", "set a key with /model in a session"),
     ("logout", "keys are in credentials.toml, beside config.toml"),
-    ("plugin", "cocode has no plugins yet"),
     ("resume", "use `cocode -r`"),
     ("run", "use `cocode -p \"prompt\"`"),
     ("serve", "cocode has no server yet"),

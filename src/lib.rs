@@ -5,5 +5,5 @@ pub mod headless;
 pub mod prove;
 pub mod tui;
 
-pub use backend::{agent, compact, config, engine, mcp, protocol, report, session, tools};
+pub use backend::{agent, compact, config, engine, mcp, plugins, protocol, report, session, tools};
 pub use leaves::{commands, hooks, message, permission, provider, sandbox, stdx, thinking};

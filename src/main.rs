@@ -125,7 +125,8 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     for given in &servers.configs {
         config::servers::config_of(given, &cwd).map_err(|problem| stop(USAGE)(problem.to_string()))?;
     }
-    let loaded = loaded.with_flags(servers);
+    let mut loaded = loaded.with_flags(servers);
+    loaded.plugin_dirs = cli.flags.plugin_dir.iter().map(|folder| cwd.join(folder)).collect();
     if let Some(why) = cli.mode().and_then(|mode| mode.refused(engine::root(), sandbox(&env))) {
         return Err(stop(USAGE)(why.to_owned()));
     }

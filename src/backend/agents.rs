@@ -4,8 +4,21 @@ pub(crate) mod definition;
 mod fields;
 mod files;
 
-pub(crate) use definition::{Definition, Source, Tools};
+pub(crate) use definition::{Definition, Tools};
 pub(crate) use files::{Folders, load};
+
+/// A plugin, as far as its agents need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plugin {
+    /// What comes before the colon in their names.
+    pub name: String,
+    /// Its folder, where it really is.
+    pub root: PathBuf,
+    /// What it keeps over updates.
+    pub data: PathBuf,
+    /// Files, and folders of them.
+    pub paths: Vec<PathBuf>,
+}
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -103,7 +116,7 @@ impl Definitions {
         }
         let offered: Vec<&str> = offered.iter().map(|(name, _)| *name).collect();
         for definition in &self.all {
-            let (Source::User(file) | Source::Project(file)) = &definition.source else { continue };
+            let Some(file) = definition.source.file() else { continue };
             let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.clone(), problem });
             for error in definition.disallowed.iter().filter_map(|text| vocabulary.rule(text).err()) {
                 say(format!("`disallowed_tools`: {error}; the agent cannot be launched until this is fixed"));
@@ -158,10 +171,7 @@ impl Definitions {
 
     /// The list for people.
     pub fn rows(&self) -> Vec<AgentRow> {
-        let file = |definition: &Definition| match &definition.source {
-            Source::Builtin => None,
-            Source::User(file) | Source::Project(file) => Some(file.clone()),
-        };
+        let file = |definition: &Definition| definition.source.file().cloned();
         let row = |definition: &Definition| AgentRow {
             name: definition.name.clone(),
             description: crate::stdx::text::clean_line(&definition.description),

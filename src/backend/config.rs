@@ -14,6 +14,7 @@ mod listed;
 pub mod logging;
 mod models;
 pub mod paths;
+mod providers;
 mod rules;
 pub mod servers;
 pub mod settings;
@@ -36,6 +37,7 @@ pub use settings::Config;
 
 use crate::hooks::{self, Origin, Switch};
 use crate::permission::{self, Behavior, GitHooks, Trust, Use};
+use crate::plugins::{self, Plugins};
 use crate::protocol::report::{Given, Setting};
 use crate::stdx::git::{User, Variables};
 use crate::stdx::sealed::Sealed;
@@ -81,6 +83,11 @@ pub struct Loaded {
     /// Servers of the Model Context Protocol; those of the project are added with it.
     pub servers: Servers,
     origin: Arc<servers::Origin>,
+    /// Those of the user and of the folder; none before the folder was looked at.
+    pub plugins: Plugins,
+    /// Folders of plugins that were named for this session.
+    pub plugin_dirs: Vec<PathBuf>,
+    home: PathBuf,
     merged: Table,
     layers: Vec<Layer>,
     user_home: Option<PathBuf>,
@@ -146,7 +153,7 @@ pub fn load(paths: &Paths, env: &Env, flags: Table) -> Result<Loaded, Broken> {
     }
     let loaded = Loaded::assemble(layers, diagnostics, paths.user_home.clone()).map_err(Broken)?;
     let origin = servers::Origin { file: servers::own_file(paths), env: env.clone(), ..Default::default() };
-    let loaded = Loaded { broken, origin: Arc::new(origin), ..loaded };
+    let loaded = Loaded { broken, home: paths.home.clone(), origin: Arc::new(origin), ..loaded };
     match themes::check(paths, &loaded.config.tui.theme) {
         Ok(()) => Ok(loaded),
         Err(message) => {
@@ -226,9 +233,13 @@ impl Loaded {
         let Config { mcp, env, .. } = &loaded.config;
         let servers::Read { servers, problems, uses: more } = servers::find(&self.origin, mcp, env, project, trust);
         uses.extend(more);
+        let (home, given, enabled) = (&*self.home, &*self.plugin_dirs, &loaded.config.plugins.enabled);
+        let plugins = plugins::load(plugins::Sources { home, project, given, enabled }, trust);
+        uses.extend(plugins.uses().cloned());
         let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
         let (diagnostics, origin) = ([loaded.diagnostics, problems].concat(), self.origin.clone());
-        Loaded { broken, uses, withheld, git_hooks, servers, origin, diagnostics, ..loaded }
+        let (home, plugin_dirs) = (self.home.clone(), self.plugin_dirs.clone());
+        Loaded { broken, uses, withheld, git_hooks, servers, origin, diagnostics, plugins, home, plugin_dirs, ..loaded }
     }
 
     /// With what flags say of servers.
@@ -242,7 +253,8 @@ impl Loaded {
     pub fn own_providers(&self) -> Vec<String> {
         let given = self.layers.iter().filter(|layer| layer.source != Source::Default);
         let tables = given.filter_map(|layer| layer.table.get("providers")?.as_table());
-        let named = tables.flat_map(|providers| providers.iter().filter(|(_, provider)| leads_somewhere(provider)));
+        let named =
+            tables.flat_map(|providers| providers.iter().filter(|(_, provider)| providers::leads_somewhere(provider)));
         named.map(|(name, _)| name.to_owned()).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
     }
 
@@ -303,7 +315,8 @@ impl Loaded {
             layers.push(layer);
         }
         let loaded = Loaded::assemble(layers, self.diagnostics.clone(), self.user_home.clone()).map_err(Broken)?;
-        Ok(Loaded { broken: self.broken.clone(), origin: self.origin.clone(), ..loaded })
+        let (home, plugin_dirs, origin) = (self.home.clone(), self.plugin_dirs.clone(), self.origin.clone());
+        Ok(Loaded { broken: self.broken.clone(), home, plugin_dirs, origin, ..loaded })
     }
 
     /// The hooks of all files, lowest source first, and which of them run.
@@ -323,6 +336,7 @@ impl Loaded {
             (!definitions.0.is_empty()).then_some(hooks::Given {
                 origin,
                 root: None,
+                data: None,
                 definitions,
                 sealed: layer.runs.clone(),
             })
@@ -334,7 +348,7 @@ impl Loaded {
             (false, true) => Switch::ManagedOnly,
             (false, false) => Switch::On,
         };
-        (self.layers.iter().filter_map(given).collect(), switch)
+        (self.layers.iter().filter_map(given).chain(self.plugins.hooks()).collect(), switch)
     }
 
     /// The value of a key as TOML; `None` if it is not set.
@@ -402,7 +416,7 @@ impl Loaded {
         for layer in &layers {
             merge(&mut merged, &layer.table);
         }
-        let incomplete = incomplete_providers(&merged, &layers);
+        let incomplete = providers::incomplete(&merged, &layers);
         if !incomplete.is_empty() {
             return Err(incomplete);
         }
@@ -432,6 +446,9 @@ impl Loaded {
             git_hooks: GitHooks::default(),
             servers: Servers::default(),
             origin: Arc::default(),
+            plugins: Plugins::default(),
+            plugin_dirs: Vec::new(),
+            home: PathBuf::new(),
             merged,
             layers,
             user_home,
@@ -457,28 +474,6 @@ fn read_project(source: Source, project: &Path, file: &Path) -> Result<Option<(L
     let left_out = layer.without_faults(&shape);
     let problems = layer.check(&shape);
     if problems.is_empty() { Ok(Some((layer, left_out))) } else { Err(problems) }
-}
-
-/// Whether it says where requests go or with which key, and not only which models are meant.
-fn leads_somewhere(provider: &Value) -> bool {
-    ["base_url", "api_key_env", "api_key_command"].iter().any(|key| provider.get(key).is_some())
-}
-
-fn incomplete_providers(merged: &Table, layers: &[Layer]) -> Vec<Problem> {
-    let Some(Value::Table(providers)) = merged.get("providers") else { return Vec::new() };
-    let missing = providers.iter().flat_map(|(name, provider)| {
-        let lacks = |key: &&str| provider.get(key).is_none();
-        ["wire", "base_url"].into_iter().filter(lacks).map(move |key| (name, key))
-    });
-    let problem = |(name, key): (&String, &str)| {
-        let table = format!("providers.{name}");
-        let wanted = ["providers".to_owned(), name.clone()];
-        let layer = layers.iter().rev().find(|layer| find(&layer.table, &wanted).is_some());
-        let place = layer.map_or_else(|| "configuration".to_owned(), |layer| layer.place(&table));
-        let values = if key == "wire" { ": anthropic, openai, openai-chat or gemini" } else { "" };
-        Problem { place, message: format!("`{table}` needs `{key}`{values}") }
-    };
-    missing.map(problem).collect()
 }
 
 fn find<'a>(table: &'a Table, path: &[String]) -> Option<&'a Value> {

@@ -14,6 +14,7 @@ mod models;
 mod notes;
 mod open;
 mod places;
+mod plugins;
 mod reports;
 mod servers;
 mod settings;
@@ -49,6 +50,7 @@ use inbox::Inbox;
 use models::Models;
 pub use models::OFFLINE;
 pub use places::{places, root};
+pub use plugins::faults as plugin_faults;
 use reports::{Look, Reading};
 use shell::{Ran, Told};
 pub use skills::snapshot as skills;
@@ -487,6 +489,7 @@ impl Engine {
             read_only: session.read_only(),
             servers: mcp::rows(self.agent.policy.servers.as_ref(), &self.setup.paths),
             sandbox: self.setup.confinement(),
+            plugins: self.loaded.plugins.summary(),
         }
     }
 }

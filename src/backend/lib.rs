@@ -6,6 +6,7 @@ pub mod compact;
 pub mod config;
 pub mod engine;
 pub mod mcp;
+pub mod plugins;
 pub mod protocol;
 pub mod report;
 pub mod session;

@@ -30,6 +30,7 @@ use crate::commands::{Builtin, Registry};
 use crate::hooks::Report;
 use crate::message::{CallId, Message, Todo, Usage};
 use crate::permission::Mode;
+use crate::plugins;
 use crate::sandbox;
 use crate::session::entry::{Begun, Ended, Restore, Seq};
 
@@ -302,6 +303,8 @@ pub struct SessionInfo {
     /// Servers of the Model Context Protocol, as they were then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<report::ServerRow>,
+    #[serde(default)]
+    pub plugins: plugins::Summary,
 }
 
 /// One shown thing of a resumed session.

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod compaction;
+pub mod plugins;
 mod sandbox;
 pub mod servers;
 mod window;
@@ -46,6 +47,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Doctor(findings) => examined(findings),
         Report::BugReport(file) => bug_report(file),
         Report::Hooks(rows) => self::hooks(rows),
+        Report::Plugins(rows) => plugins::words(rows),
         Report::Status(status) => self::status(status),
         Report::Sandbox(report) => sandbox::words(report),
         Report::Agents(agents) => self::agents(agents),

@@ -14,7 +14,7 @@ use crate::commands::catalog::Snapshot;
 use crate::commands::discover::{Found, discover_at};
 use crate::commands::skill::RunsIn;
 use crate::commands::{Diagnostic, Registry, Severity, Skill, Standing, report};
-use crate::config::{self, Config, trust};
+use crate::config::{self, Loaded, trust};
 use crate::engine;
 use crate::hooks::Definitions;
 use crate::stdx::ansi::visible;
@@ -59,18 +59,18 @@ pub enum SkillsCommand {
 /// # Errors
 /// `out` or `err` cannot be written to.
 pub(super) fn run(command: &SkillsCommand, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
-    let config = match config::load(here.paths, here.env, toml::Table::new()) {
-        Ok(own) => own.with_project(here.cwd, &trust::of(here.paths, here.cwd)).config,
+    let loaded = match config::load(here.paths, here.env, toml::Table::new()) {
+        Ok(own) => own.with_project(here.cwd, &trust::of(here.paths, here.cwd)),
         Err(broken) => return writeln!(err, "error: {broken}").map(|()| 2),
     };
     match command {
-        SkillsCommand::List { json: true } => writeln!(out, "{:#}", report::to_json(&load(here, &config))).map(|()| 0),
+        SkillsCommand::List { json: true } => writeln!(out, "{:#}", report::to_json(&load(here, &loaded))).map(|()| 0),
         SkillsCommand::List { json: false } => {
-            out.write_all(visible(&list(&load(here, &config))).as_bytes())?;
+            out.write_all(visible(&list(&load(here, &loaded))).as_bytes())?;
             Ok(0)
         }
         SkillsCommand::Show { name } => {
-            let now = load(here, &config);
+            let now = load(here, &loaded);
             match now.named(name) {
                 Some((_, skill)) => {
                     out.write_all(show(skill).as_bytes())?;
@@ -83,14 +83,14 @@ pub(super) fn run(command: &SkillsCommand, here: Here<'_>, out: &mut dyn Write, 
                 }
             }
         }
-        SkillsCommand::Validate { paths } => validate(paths, here, &config, out, err),
-        SkillsCommand::Migrate { write } => migrate(*write, here, &config, out, err),
+        SkillsCommand::Validate { paths } => validate(paths, here, &loaded, out, err),
+        SkillsCommand::Migrate { write } => migrate(*write, here, &loaded, out, err),
         SkillsCommand::New { name, user } => new(name, *user, here, out, err),
     }
 }
 
-fn load(here: Here<'_>, config: &Config) -> Snapshot {
-    engine::skills(here, config)
+fn load(here: Here<'_>, loaded: &Loaded) -> Snapshot {
+    engine::skills(here, loaded)
 }
 
 fn list(now: &Snapshot) -> String {
@@ -147,13 +147,13 @@ fn show(skill: &Skill) -> String {
 fn validate(
     paths: &[PathBuf],
     here: Here<'_>,
-    config: &Config,
+    loaded: &Loaded,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<u8> {
     let (mut problems, mut count) = (Vec::new(), 0);
     if paths.is_empty() {
-        let now = load(here, config);
+        let now = load(here, loaded);
         count = now.skills.len();
         problems.extend(now.skills.iter().flat_map(|(skill, _)| more(skill)));
         problems.extend(clashes(now.skills.iter().map(|(skill, standing)| (skill.as_ref(), standing))));
@@ -250,8 +250,10 @@ fn duplicate((path, first): &(PathBuf, PathBuf)) -> Diagnostic {
     }
 }
 
-fn migrate(write: bool, here: Here<'_>, config: &Config, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
-    let now = load(here, &Config { load_legacy_commands: false, ..config.clone() });
+fn migrate(write: bool, here: Here<'_>, loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let mut loaded = loaded.clone();
+    loaded.config.load_legacy_commands = false;
+    let now = load(here, &loaded);
     if now.legacy.is_empty() {
         return writeln!(out, "nothing to convert in .claude/commands").map(|()| 0);
     }

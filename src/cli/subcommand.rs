@@ -1,4 +1,4 @@
-//! The subcommands that need no engine: `config`, `doctor`, `skills`, `mcp`, `find`, `import`, `completions`.
+//! The subcommands that need no engine: `config`, `doctor`, `skills`, `mcp`, `plugin`, `find`, `import`, `completions`.
 
 use std::io::{self, Write};
 
@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use super::find::{self, Find};
 use super::import::{self, Import};
 use super::mcp::{self, McpCommand};
+use super::plugin::{self, PluginCommand};
 use super::skills::{self, SkillsCommand};
 use super::{Cli, Here};
 use crate::config::{self, Loaded, docs, edit, trust};
@@ -29,6 +30,9 @@ pub enum Own {
     /// List, check and create skills
     #[command(subcommand)]
     Skills(SkillsCommand),
+    /// List, check, install and switch plugins
+    #[command(subcommand)]
+    Plugin(PluginCommand),
     /// Search all sessions
     Find(Find),
     /// Import sessions of Claude Code, Codex, opencode and pi
@@ -77,6 +81,7 @@ pub fn run(command: &Own, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Wri
         Own::Mcp(command) => mcp::run(command, here, out, err),
         Own::Import(import) => import::run(import, here, out, err),
         Own::Skills(command) => skills::run(command, here, out, err),
+        Own::Plugin(command) => plugin::run(command, here, out, err),
         Own::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "cocode", &mut script);

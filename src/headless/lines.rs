@@ -15,7 +15,16 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
         registry.all().filter(|command| !command.needs_terminal()).map(|command| command.name.as_str()).collect();
     let servers = session.into_iter().flat_map(|session| &session.servers);
     let servers: Vec<Value> = servers.map(|server| json!({ "name": server.name, "status": server.state })).collect();
-    json!({
+    let plugins = session.map(|session| &session.plugins);
+    let loaded = plugins.into_iter().flat_map(|plugins| &plugins.loaded);
+    let loaded: Vec<Value> = loaded
+        .map(|row| json!({ "name": row.name, "path": row.install_path, "source": row.id, "version": row.version }))
+        .collect();
+    let errors = plugins.into_iter().flat_map(|plugins| &plugins.errors);
+    let errors: Vec<Value> = errors
+        .map(|(plugin, message)| json!({ "plugin": plugin, "type": "plugin-error", "message": message }))
+        .collect();
+    let mut line = json!({
         "type": "system",
         "subtype": "init",
         "cwd": session.map(|session| &session.cwd),
@@ -29,7 +38,12 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
             "reason": &session.sandbox.why,
         })),
         "slash_commands": commands,
-    })
+        "plugins": loaded,
+    });
+    if !errors.is_empty() {
+        line["plugin_errors"] = errors.into();
+    }
+    line
 }
 
 /// The answer to a request, or why it failed.

@@ -23,13 +23,13 @@ use serde_json::Value;
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::sealed::Sealed;
 
-pub use command::Settings;
+pub use command::{Settings, plain};
 pub use config::{Definition, Definitions, Does, Given, Group, OnFailure, Origin, Request};
 pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger, Worker};
 pub use outcome::{Decision, Outcome, Verdict};
 pub use report::{Ended, Report};
 
-use command::{Ran, Start};
+use command::{Home, Ran, Start};
 use matcher::Matcher;
 
 /// How long a hook of the event may run when it does not say. These are Claude Code's: hooks are written for them.
@@ -75,6 +75,7 @@ struct Hook {
     beside: bool,
     origin: Origin,
     root: Option<PathBuf>,
+    data: Option<PathBuf>,
     sealed: Sealed,
 }
 
@@ -159,7 +160,7 @@ impl Hooks {
         let sealed = definitions.all().map(|(_, _, hook)| (hook.line(), sealed.clone())).collect();
         let registration = Registration(self.next);
         self.next += 1;
-        self.registered.push((registration, hooks_of(Given { origin, root, definitions, sealed })));
+        self.registered.push((registration, hooks_of(Given { origin, root, data: None, definitions, sealed })));
         (registration, problems)
     }
 
@@ -303,7 +304,8 @@ async fn run_all(
             Does::Program(program, arguments) => Start::Program(program, arguments),
             Does::Request(request) => return http::send(request, timeout, input, settings).await,
         };
-        command::run(start, hook.root.as_deref(), timeout, input, &place, settings).await
+        let home = Home { root: hook.root.as_deref(), data: hook.data.as_deref() };
+        command::run(start, home, timeout, input, &place, settings).await
     });
     let all = join_all(runs).await;
     for (hook, ran) in chosen.iter().zip(all) {
@@ -321,7 +323,7 @@ async fn run_all(
 
 /// The hooks of one source; those that cannot run were named when it was read.
 fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
-    let Given { origin, root, definitions, sealed } = given;
+    let Given { origin, root, data, definitions, sealed } = given;
     let hook = |(event, matcher, definition): (Event, Option<&str>, &Definition)| {
         let condition = definition.condition.as_ref().map(|rule| format!("\0{rule}")).unwrap_or_default();
         let line = definition.line();
@@ -338,6 +340,7 @@ fn hooks_of(given: Given) -> Vec<Arc<Hook>> {
             beside: definition.beside,
             origin: origin.clone(),
             root: root.clone(),
+            data: data.clone(),
             sealed: sealed.get(&line).cloned().unwrap_or_default(),
             on_failure: definition.on_failure,
             line,

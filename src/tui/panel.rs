@@ -40,6 +40,7 @@ impl Panel {
             Report::Skills(_) => Builtin::Skills,
             Report::Doctor(_) => Builtin::Doctor,
             Report::Hooks(_) => Builtin::Hooks,
+            Report::Plugins(_) => Builtin::Plugin,
             Report::Status(_) => Builtin::Status,
             Report::Sandbox(_) => Builtin::Sandbox,
             Report::Agents(_) => Builtin::Agents,

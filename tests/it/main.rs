@@ -114,6 +114,8 @@ mod plan_reminders;
 mod plan_ways;
 /// Plan mode over every wire.
 mod plan_wires;
+/// Plugins in the format of Claude Code: where they are found, what they bring, what of it runs.
+mod plugins;
 /// No process is left behind, none reads the terminal.
 mod processes;
 /// Op and Event as JSON: every variant once.

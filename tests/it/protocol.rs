@@ -7,6 +7,7 @@ use cocode::commands::{Builtin, Registry};
 use cocode::hooks::{Ended, Origin, Report};
 use cocode::message::{CallId, Message, Todo, TodoStatus, Usage};
 use cocode::permission::{Behavior, Mode};
+use cocode::plugins::Summary;
 use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::provider::key::Secret;
@@ -173,6 +174,7 @@ fn events() {
         read_only: false,
         sandbox: cocode::sandbox::Status { level: cocode::sandbox::Level::Kernel, why: "why".into() },
         servers: Vec::new(),
+        plugins: Summary { loaded: Vec::new(), errors: vec![("x@y".into(), "is gone".into())] },
     };
     let thinking = ThinkingInfo {
         level: Level::DeepThink,

@@ -18,6 +18,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("hooks", 20),
     ("agents", 25),
     ("mcp", 25),
+    ("plugins", 28),
     ("session::entry", 25),
     ("protocol", 30),
     ("session", 35),
@@ -65,6 +66,8 @@ const STARTS: &[(&str, &[&str])] = &[
         &[
             "src/backend/mcp/stdio.rs",
             "src/backend/tools/bash.rs",
+            // Fetches what the user asked for by name.
+            "src/backend/plugins/git.rs",
             "src/leaves/permission/repository/own.rs",
             "src/leaves/hooks/command.rs",
             "src/backend/agent/hook_env.rs",
@@ -80,6 +83,7 @@ const STARTS: &[(&str, &[&str])] = &[
     (
         "Unconfined::Settings",
         &[
+            "src/backend/plugins/git.rs",
             "src/leaves/hooks/command.rs",
             "src/backend/agent/hook_env.rs",
             "src/leaves/provider/key.rs",

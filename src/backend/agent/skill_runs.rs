@@ -160,7 +160,8 @@ impl Runs {
         let mut run = Run { skill: skill.clone(), said: said.map(str::to_owned), hooks: None, before: None };
         if let Some(given) = skill.hooks.clone().filter(|_| policy.trusts(skill)) {
             let origin = Origin::Skill(skill.name.clone());
-            let base = skill.base().map(PathBuf::from);
+            let owner = skill.plugin.as_ref().map(|plugin| plugin.root.clone());
+            let base = owner.or_else(|| skill.base().map(PathBuf::from));
             let (given, sealed) = (Value::Object(given), policy.hooks_run(skill));
             let (registration, problems) = hooks.register(origin, base, &given, &sealed);
             run.hooks = Some(registration);

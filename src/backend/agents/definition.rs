@@ -15,6 +15,17 @@ pub enum Source {
     Builtin,
     User(PathBuf),
     Project(PathBuf),
+    Plugin(PathBuf),
+}
+
+impl Source {
+    /// Where it is written; none for one of the program's own.
+    pub fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Source::Builtin => None,
+            Source::User(file) | Source::Project(file) | Source::Plugin(file) => Some(file),
+        }
+    }
 }
 
 /// Which tools an agent is offered.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::definition::{Definition, Source};
-use super::{Definitions, Diagnostic, fields};
+use super::{Definitions, Diagnostic, Plugin, fields};
 use crate::hooks;
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
@@ -33,9 +33,10 @@ pub(crate) struct Folders<'a> {
     pub home: &'a Path,
     /// What of the project's the user agreed to.
     pub trust: &'a Trust,
+    pub plugins: &'a [Plugin],
 }
 
-/// Reads every definition: the project's first, the nearest before all others, then the user's, then the program's own. One
+/// Reads every definition: the project's first, the nearest before all others, then the user's, those of plugins, and the program's own. One
 /// of the project's that the user has not agreed to counts after all others, and without what it would run and ask. A file
 /// that cannot be read costs nothing but itself.
 pub(crate) fn load(folders: Folders) -> Definitions {
@@ -52,6 +53,9 @@ pub(crate) fn load(folders: Folders) -> Definitions {
         }
     }
     found.add(&user, Source::User, None, &mut seen);
+    for plugin in folders.plugins {
+        found.add_plugin(plugin, folders.project, &mut seen);
+    }
     found.all.extend(builtin());
     let found = found.indexed();
     let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
@@ -128,7 +132,10 @@ impl Definitions {
         seen: &mut HashSet<PathBuf>,
     ) {
         let mut walk = Walk { within, ..Walk::default() };
-        walk.folder(folder, DEPTH);
+        match folder.is_file() {
+            true => walk.files.push(folder.to_owned()),
+            false => walk.folder(folder, DEPTH),
+        }
         let left_out = walk.keep(FILES);
         self.diagnostics.extend(walk.problems);
         self.diagnostics.extend(left_out.map(|problem| Diagnostic { file: folder.to_owned(), problem }));
@@ -147,6 +154,32 @@ impl Definitions {
                 Err(problem) => self.diagnostics.push(Diagnostic { file, problem }),
             }
         }
+    }
+
+    /// The agents of a plugin, under its name. What would start something or loosen a rule is left to the user's own agents.
+    fn add_plugin(&mut self, plugin: &Plugin, project: &Path, seen: &mut HashSet<PathBuf>) {
+        let mut added = Definitions::default();
+        for path in &plugin.paths {
+            added.add(path, Source::Plugin, Some(&plugin.root), seen);
+        }
+        let folders = [("PLUGIN_ROOT", &*plugin.root), ("PLUGIN_DATA", &*plugin.data), ("PROJECT_DIR", project)];
+        for definition in &mut added.all {
+            let file = definition.source.file().cloned().unwrap_or_default();
+            let given =
+                [("hooks", definition.hooks.take().is_some()), ("permissionMode", definition.mode.take().is_some())];
+            for (field, _) in given.into_iter().filter(|(_, given)| *given) {
+                let problem = format!("`{field}` is ignored: an agent of a plugin cannot have it");
+                added.diagnostics.push(Diagnostic { file: file.clone(), problem });
+            }
+            definition.name = format!("{}:{}", plugin.name, definition.name);
+            let whole = |text: String, (name, folder): &(&str, &Path)| {
+                let folder = folder.to_string_lossy();
+                text.replace(&format!("${{CLAUDE_{name}}}"), &folder).replace(&format!("${{COCODE_{name}}}"), &folder)
+            };
+            definition.prompt = folders.iter().fold(definition.prompt.to_string(), whole).into();
+        }
+        self.all.extend(added.all);
+        self.diagnostics.extend(added.diagnostics);
     }
 
     fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
@@ -255,7 +288,12 @@ mod tests {
         }
 
         fn load(&self, project: &str, trust: &Trust) -> Definitions {
-            load(Folders { project: &self.0.path().join(project), home: &self.0.path().join("home"), trust })
+            load(Folders {
+                project: &self.0.path().join(project),
+                home: &self.0.path().join("home"),
+                trust,
+                plugins: &[],
+            })
         }
 
         fn trusted(&self, project: &str) -> Definitions {
@@ -274,6 +312,7 @@ mod tests {
                     Source::Builtin => continue,
                     Source::User(file) => format!("user {}", short(file)),
                     Source::Project(file) => format!("project {}", short(file)),
+                    Source::Plugin(file) => format!("plugin {}", short(file)),
                 };
                 let shadowed = if found.shadowed_by(definition).is_some() { " (shadowed)" } else { "" };
                 lines.push(format!("{}: {} [{place}]{shadowed}", definition.name, definition.description));

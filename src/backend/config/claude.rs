@@ -30,6 +30,8 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("disableBundledSkills", "the skills that ship with cocode can be used"),
     ("skillOverrides", "every skill is offered as its own file says"),
     ("strictPluginOnlyCustomization", "skills, agents and hooks of the user and of trusted projects also load"),
+    ("strictKnownMarketplaces", "plugins of every marketplace can be installed"),
+    ("blockedMarketplaces", "plugins of every marketplace can be installed"),
     ("processWrapper", "commands run without it"),
     ("allowedMcpServers", "every server that you approved or set up yourself can run"),
     ("allowManagedMcpServersOnly", "every server that you approved or set up yourself can run"),
@@ -94,6 +96,7 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
         Some(_) => reading.wrong("editorMode", "normal or vim"),
     }
     reading.servers(&settings);
+    reading.plugins(&settings);
     reading.status_line(&settings);
     if let Some(command) = reading.string(&settings, "apiKeyHelper", "a shell command") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
@@ -192,6 +195,22 @@ impl Reading {
         if !mcp.is_empty() {
             self.put("mcp", Value::Table(mcp));
         }
+    }
+
+    fn plugins(&mut self, settings: &Map<String, Json>) {
+        let given = match settings.get("enabledPlugins") {
+            Some(Json::Object(given)) => given,
+            None | Some(Json::Null) => return,
+            Some(_) => return self.wrong("enabledPlugins", "an object"),
+        };
+        let mut enabled = Table::new();
+        for (id, on) in given {
+            match on {
+                Json::Bool(on) => drop(enabled.insert(id.clone(), Value::Boolean(*on))),
+                _ => self.wrong(&format!("enabledPlugins.{id}"), "true or false"),
+            }
+        }
+        self.put("plugins", table("enabled", Value::Table(enabled)));
     }
 
     fn status_line(&mut self, settings: &Map<String, Json>) {

@@ -43,12 +43,23 @@ impl<'a> Target<'a> {
 /// # Errors
 /// There is no such key, the value does not fit, or the file is broken or cannot be written. The file is then as before.
 pub fn change(target: &Target<'_>, key: &str, text: Option<&str>) -> Result<bool, Problem> {
+    let path = path_of(key);
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    change_at(target, &path, text)
+}
+
+/// The same for a key whose parts may hold dots.
+///
+/// # Errors
+/// Those of `change`.
+pub fn change_at(target: &Target<'_>, path: &[&str], text: Option<&str>) -> Result<bool, Problem> {
+    let key = path.join(".");
+    let path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
     let Target { paths, source, file } = target;
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     if *source == Source::Local && leads_out(file) {
         return Err(problem("is a link that leads out of the project: cocode does not write settings there".into()));
     }
-    let path = path_of(key);
     let shape = Shape::new();
     let value = match text {
         Some(text) => Some(shape.read(&path, text).map_err(problem)?),

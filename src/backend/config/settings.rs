@@ -51,6 +51,8 @@ pub struct Config {
     pub memory: Memory,
     pub thinking: Thinking,
     pub skills: Skills,
+    #[serde(default)]
+    pub plugins: Plugins,
     pub tui: Tui,
     pub status_line: StatusLine,
     pub keys: BTreeMap<String, Vec<String>>,
@@ -118,6 +120,14 @@ impl Config {
 
 fn can_be_set(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+}
+
+/// `[plugins]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plugins {
+    /// Whether they are loaded, by id.
+    pub enabled: BTreeMap<String, bool>,
 }
 
 /// `[budget]`, in dollars.

@@ -1,5 +1,6 @@
 //! What the user agreed to in which folder: `<home>/cocode/trust`, one agreement a line, as JSON.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use super::layer::read_text;
 use super::paths::Paths;
 use crate::permission::{Trust, Use};
 use crate::stdx::fs::private_dir;
+
+/// What comes before a plugin's id where a folder would be.
+const PLUGIN: &str = "plugin ";
 
 /// One line of the file. Lines of other shapes, such as the bare paths of earlier versions, say nothing.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,17 +34,23 @@ pub enum Extent {
     More,
 }
 
-/// Looks a folder up by its real path. What cannot be read was not agreed to; a folder inherits nothing from above.
+/// Looks a folder up by its real path; with it comes what was agreed to of plugins, which holds everywhere. What cannot be read was not agreed to; a folder inherits nothing from above.
 pub fn of(paths: &Paths, folder: &Path) -> Trust {
     let mut trust = Trust::default();
     let (Ok(folder), Ok(Some(text))) = (fs::canonicalize(folder), read_text(&file(paths))) else { return trust };
-    let agreements = text.lines().filter_map(|line| serde_json::from_str::<Agreement>(line).ok());
-    for agreement in agreements.filter(|agreement| agreement.folder == folder) {
+    let mut plugins: BTreeMap<PathBuf, Trust> = BTreeMap::new();
+    for agreement in text.lines().filter_map(|line| serde_json::from_str::<Agreement>(line).ok()) {
+        let trust = match agreement.folder.to_str() {
+            Some(place) if place.starts_with(PLUGIN) => plugins.entry(agreement.folder).or_default(),
+            _ if agreement.folder == folder => &mut trust,
+            _ => continue,
+        };
         match agreement.extent {
             Extent::All => trust.agree(&agreement.uses),
             Extent::More => trust.add(&agreement.uses),
         }
     }
+    plugins.into_values().for_each(|plugin| trust.join_beside(plugin));
     trust
 }
 
@@ -49,7 +59,19 @@ pub fn of(paths: &Paths, folder: &Path) -> Trust {
 /// # Errors
 /// What the file system says; or the path is not UTF-8.
 pub fn remember(paths: &Paths, folder: &Path, extent: Extent, uses: &[Use]) -> io::Result<()> {
-    let (folder, uses) = (fs::canonicalize(folder)?, uses.to_vec());
+    append(paths, fs::canonicalize(folder)?, extent, uses)
+}
+
+/// Remembers what the user agreed to of a plugin that is theirs in every folder.
+///
+/// # Errors
+/// What the file system says.
+pub fn remember_plugin(paths: &Paths, id: &str, uses: &[Use]) -> io::Result<()> {
+    append(paths, PathBuf::from(format!("{PLUGIN}{id}")), Extent::All, uses)
+}
+
+fn append(paths: &Paths, folder: PathBuf, extent: Extent, uses: &[Use]) -> io::Result<()> {
+    let uses = uses.to_vec();
     let line = serde_json::to_string(&Agreement { folder, extent, uses })?;
     private_dir(&paths.own_state())?;
     let mut options = OpenOptions::new();

@@ -136,12 +136,13 @@ impl Folder {
         let trusted = trust::of(here.paths, here.cwd);
         let own = config::load(here.paths, here.env, toml::Table::new()).ok();
         let loaded = own.map(|own| own.with_project(here.cwd, &trusted));
-        let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, &loaded.config));
+        let skills = loaded.as_ref().map(|loaded| skills::snapshot(here, loaded));
         let git = loaded.as_ref().map(|loaded| places::git_variables(here.env, loaded)).unwrap_or_default();
         let rules = loaded.as_ref().map(|loaded| open::rules(loaded).0).unwrap_or_default();
         let git_hooks = loaded.as_ref().map(|loaded| loaded.git_hooks.clone()).unwrap_or_default();
+        let plugins = loaded.as_ref().map(|loaded| loaded.plugins.clone()).unwrap_or_default();
         let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
-        let definitions = open::definitions(here.paths, here.cwd, &trusted);
+        let definitions = open::definitions(here.paths, here.cwd, &trusted, &plugins);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
         let places = Places { git, git_hooks, ..places::places(here.paths, here.cwd, &[]) };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, skills, waiting};
+use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, plugins, skills, waiting};
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
@@ -79,7 +79,8 @@ impl Engine {
             Builtin::Config => self.configure(args).await,
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
             Builtin::Plan => return self.plan(args).await,
-            Builtin::Skills => self.skills(args).await,
+            Builtin::Skills => skills::act(self, args).await,
+            Builtin::ReloadPlugins => plugins::reload(self, inbox).await,
             Builtin::Tasks => waiting::stopped(self, args).await,
             Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
@@ -97,6 +98,7 @@ impl Engine {
             | Builtin::Status
             | Builtin::Sandbox
             | Builtin::Agents
+            | Builtin::Plugin
             | Builtin::Mcp => {}
         }
         None
@@ -258,23 +260,6 @@ impl Engine {
             };
         }
         self.tell(format!("Revoked `{text}` ({}).", gone.join(", "))).await;
-    }
-
-    async fn skills(&mut self, args: &str) {
-        match args {
-            "reload" => {
-                let now = self.catalog.reload();
-                skills::publish(&self.catalog, &self.mailbox.clone()).await;
-                let (count, errors) = (now.skills.len(), now.errors());
-                self.tell(format!("Reloaded {count} skills, {errors} errors.")).await;
-            }
-            other => {
-                self.fail(format!(
-                    "Unknown: `/skills {other}`. `/skills` lists the skills, `/skills reload` reloads them."
-                ))
-                .await
-            }
-        }
     }
 
     /// Chooses a level for the session; none takes the choice back.

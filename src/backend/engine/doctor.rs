@@ -7,8 +7,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::config::paths::{Env, PathError, Paths};
-use crate::config::{self, Config, trust};
+use crate::config::{self, Config, Loaded, trust};
 use crate::permission::Trust;
+use crate::plugins::Plugins;
 use crate::protocol::report::{Finding, State};
 use crate::provider::key::Key;
 use crate::sandbox::{self, Level, Sandbox};
@@ -73,10 +74,11 @@ pub fn examine(here: Here<'_>, sandbox: &sandbox::Status) -> Vec<Finding> {
                 let text = format!("not trusted yet, so ignored: {}", loaded.withheld.join(", "));
                 findings.push(Finding { area: "folder".into(), state: State::Limited, text });
             }
-            let (text, errors) = super::skills::summary(here, &loaded.config);
+            let (text, errors) = super::skills::summary(here, &loaded);
             let state = if errors { State::Limited } else { State::Good };
             findings.push(Finding { area: "skills".into(), state, text });
-            findings.extend(agents(here, &trusted));
+            findings.extend(agents(here, &trusted, &loaded));
+            findings.extend(plugins(&loaded.plugins));
             findings.extend(super::mcp::findings(&loaded));
             findings.extend(providers(&loaded.config, here));
             if loaded.config.probe_local {
@@ -110,12 +112,28 @@ fn confined(sandbox::Status { level, why }: &sandbox::Status) -> Finding {
 }
 
 /// How many sub-agents there are, and what is wrong with their files.
-fn agents(here: Here<'_>, trust: &Trust) -> Vec<Finding> {
-    let definitions = super::open::definitions(here.paths, here.cwd, trust);
+fn agents(here: Here<'_>, trust: &Trust, loaded: &Loaded) -> Vec<Finding> {
+    let definitions = super::open::definitions(here.paths, here.cwd, trust, &loaded.plugins);
     let finding = |state, text| Finding { area: "agents".into(), state, text };
     let count = finding(State::Good, format!("{} kinds (`/agents` lists them)", definitions.active().count()));
     let problems = definitions.diagnostics().iter().map(|problem| finding(State::Limited, problem.to_string()));
     std::iter::once(count).chain(problems).collect()
+}
+
+/// Which plugins there are, and what of them does not work.
+fn plugins(plugins: &Plugins) -> Vec<Finding> {
+    let finding = |state, text| Finding { area: "plugins".into(), state, text };
+    let names: Vec<&str> = plugins.loaded().map(|plugin| plugin.id.as_str()).collect();
+    let loaded = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let count = finding(State::Good, format!("loaded: {loaded} (`cocode plugin list` shows all)"));
+    let waits = plugins.all.iter().filter(|plugin| !plugin.trusted && !plugin.uses.is_empty());
+    let waits = waits.map(|plugin| {
+        finding(State::Limited, format!("{} waits for your word: nothing of it runs until you say yes", plugin.id))
+    });
+    let without = plugins.loaded().flat_map(|plugin| plugin.not_used().into_iter().map(move |what| (plugin, what)));
+    let without = without.map(|(plugin, what)| finding(State::Limited, format!("{}: {what}", plugin.id)));
+    let errors = plugins.errors().into_iter().map(|(_, error)| finding(State::Limited, error));
+    std::iter::once(count).chain(waits).chain(without).chain(errors).collect()
 }
 
 /// The findings for programs.

@@ -8,7 +8,7 @@ use super::grants::Files;
 use super::models::Models;
 use super::places::{gateway, git_status, root};
 use super::settings::Settings;
-use super::{Begin, Engine, Inbox, Known, Setup, mcp, servers, skills};
+use super::{Begin, Engine, Inbox, Known, Setup, mcp, plugins, servers, skills};
 use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
 use crate::config::paths::Paths;
@@ -16,6 +16,7 @@ use crate::config::trust::Extent;
 use crate::config::{self, Loaded};
 use crate::hooks::{Hooks, StartSource};
 use crate::permission::{self, Mode, RuleSet, Source, Trust, Use};
+use crate::plugins::Plugins;
 use crate::protocol::{Answer, Event, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
@@ -42,7 +43,10 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let mut loaded = setup.loaded.with_project(&setup.project, &trust);
     if setup.trust {
         trust.add(&loaded.uses);
-        trust.add(definitions(&setup.paths, &setup.project, &trust).uses());
+        // What is enabled by settings that are trusted only now brings more along.
+        loaded = setup.loaded.with_project(&setup.project, &trust);
+        trust.add(&loaded.uses);
+        trust.add(definitions(&setup.paths, &setup.project, &trust, &loaded.plugins).uses());
         loaded = setup.loaded.with_project(&setup.project, &trust);
     }
     let tools = mcp::open(&setup, &loaded);
@@ -55,7 +59,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let chosen = choose_model(&setup, &loaded, &models, &session)?;
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
-    let definitions = definitions(&setup.paths, &setup.project, &trust);
+    let definitions = definitions(&setup.paths, &setup.project, &trust, &loaded.plugins);
     let toolbox = mcp::reaching(toolbox(&setup, &definitions), tools.as_ref(), &loaded);
     let settings = Settings::of(&setup, &loaded, &models, &catalog, &model.spec);
     catalog.hide(settings.hidden);
@@ -132,8 +136,9 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
 }
 
 /// The sub-agents of a folder, with what is wrong with their files.
-pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust) -> Arc<agents::Definitions> {
-    let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust });
+pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust, plugins: &Plugins) -> Arc<agents::Definitions> {
+    let plugins = plugins.for_agents();
+    let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust, plugins: &plugins });
     let toolbox = Toolbox::builtin();
     let below = toolbox.iter().filter(|tool| tool.manners().offered < Offered::Main);
     let below = below.map(|tool| (tool.spec().name.as_str(), tool.manners().offered == Offered::Reading));
@@ -271,7 +276,8 @@ impl Engine {
     /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
-        for text in rules.into_iter().chain(settings) {
+        let plugins = self.loaded.plugins.errors().into_iter().map(|(_, error)| error);
+        for text in rules.into_iter().chain(settings).chain(plugins) {
             self.mailbox.emit(Event::Notice { text }).await;
         }
         if !self.loaded.broken.is_empty() {
@@ -292,8 +298,9 @@ impl Engine {
     /// Everything that the folder brings along and that needs the user's word, as it is now.
     fn uses(&self) -> Vec<Use> {
         let trust = &self.agent.policy.trust;
-        let definitions = definitions(&self.setup.paths, &self.setup.project, trust);
-        let mut uses = self.setup.loaded.with_project(&self.setup.project, trust).uses;
+        let loaded = self.setup.loaded.with_project(&self.setup.project, trust);
+        let definitions = definitions(&self.setup.paths, &self.setup.project, trust, &loaded.plugins);
+        let mut uses = loaded.uses;
         uses.extend_from_slice(definitions.uses());
         uses.extend(self.agent.runs.uses(&self.agent.policy));
         uses
@@ -320,7 +327,8 @@ impl Engine {
     }
 
     async fn remember_trust(&self, extent: Extent, uses: &[Use]) {
-        if let Err(error) = config::trust::remember(&self.setup.paths, &self.setup.project, extent, uses) {
+        let kept = plugins::remember(&self.setup.paths, &self.setup.project, extent, (uses, &self.loaded.plugins));
+        if let Err(error) = kept {
             let text = format!("The folder is trusted for this session only: {error}");
             self.mailbox.emit(Event::Notice { text }).await;
         }
@@ -362,7 +370,9 @@ impl Engine {
         let mut problems = None;
         while self.agrees(inbox).await {
             if self.agent.conversation.session.is_empty() {
-                let definitions = definitions(&self.setup.paths, &self.setup.project, &self.agent.policy.trust);
+                let trust = &self.agent.policy.trust;
+                let plugins = self.setup.loaded.with_project(&self.setup.project, trust).plugins;
+                let definitions = definitions(&self.setup.paths, &self.setup.project, trust, &plugins);
                 self.agent.set_definitions(definitions);
             }
             problems = Some(self.take_settings());
@@ -379,6 +389,7 @@ impl Engine {
         for text in problems {
             mailbox.emit(Event::Notice { text }).await;
         }
+        skills::publish(&self.catalog, &mailbox).await;
         self.tell_interface().await;
         match choose_model(&self.setup, &self.loaded, &self.models, &self.agent.conversation.session) {
             Ok(Some(model)) => {

@@ -14,6 +14,7 @@ use crate::commands::{Builtin, Catalog, ListKind};
 use crate::config::Loaded;
 use crate::message::Usage;
 use crate::permission::Decision;
+use crate::plugins::Plugin;
 use crate::protocol::report::{
     Broken, CacheReport, Cost, Finding, ModelCost, Report, SandboxReport, Settings, Status, Verdict,
 };
@@ -71,6 +72,7 @@ impl<'a> Look<'a> {
             Builtin::Theme => self.settings(THEME),
             Builtin::Doctor => Ok(Report::Doctor(findings(self.setup).await)),
             Builtin::Hooks => Ok(Report::Hooks(self.agent.hooks())),
+            Builtin::Plugin => Ok(Report::Plugins(self.loaded.plugins.all.iter().map(Plugin::row).collect())),
             Builtin::Skills => Ok(Report::Skills(skills::list(&self.catalog.refresh().0))),
             Builtin::Agents => Ok(Report::Agents(self.agent.agents())),
             Builtin::Mcp => Ok(Report::Servers(mcp::rows(self.agent.servers(), &self.setup.paths))),

@@ -207,6 +207,7 @@ impl Engine {
         self.agent.policy.trust.join(remembered);
         self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
         super::mcp::follow(self.agent.policy.servers.as_ref(), &self.loaded);
+        self.catalog.take_plugins(self.loaded.plugins.for_skills());
         self.models.reconfigure(&self.loaded);
         let model = self.models.renewed(&self.agent.model);
         let settings = Settings::of(&self.setup, &self.loaded, &self.models, &self.catalog, &model.spec);
@@ -271,7 +272,7 @@ mod tests {
         format!(
             "{rules:?} {problems:?} {places:?} {agent:?} {skills:?} {hooks:?} {switches:?} {hidden:?} \
              {idle:?} {:?} {}",
-            setup.loaded.config.interface(),
+            (setup.loaded.config.interface(), &setup.loaded.config.plugins),
             models.held()
         )
     }
@@ -340,6 +341,7 @@ mod tests {
             ("env.NAME".into(), Value::String("value".into())),
             ("models.mine.window".into(), Value::Integer(9_000)),
             ("providers.anthropic.headers.x".into(), Value::String("y".into())),
+            ("plugins.enabled.x@y".into(), Value::Boolean(true)),
             ("hooks.Stop".into(), Value::Array(Vec::new())),
         ]);
         for (key, value) in keys {

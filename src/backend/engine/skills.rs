@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::Setup;
 use super::doctor::Here;
 use super::models::Models;
+use super::{Engine, Setup};
 use crate::agent::mailbox::{Mailbox, Prompt};
 use crate::agent::skill_list;
 use crate::agent::skill_runs::{self, Invocation, Named};
@@ -21,29 +21,30 @@ use crate::config::{Config, Loaded};
 use crate::protocol::Event;
 
 /// Where skills of this user in this folder may be.
-fn folders(env: &Env, paths: &Paths, project: &std::path::Path, config: &Config) -> Folders {
+fn folders(env: &Env, paths: &Paths, project: &std::path::Path, loaded: &Loaded) -> Folders {
     Folders {
         managed: paths.managed_dir.clone(),
         home: paths.home.clone(),
         user_config: env.config_base.clone(),
         user_home: paths.user_home.clone(),
         project: project.to_owned(),
-        legacy: config.load_legacy_commands,
+        legacy: loaded.config.load_legacy_commands,
+        plugins: loaded.plugins.for_skills(),
     }
 }
 
 /// All commands and skills of a folder, read now.
-pub fn snapshot(here: Here<'_>, config: &Config) -> Snapshot {
-    let folders = folders(here.env, here.paths, here.cwd, config);
+pub fn snapshot(here: Here<'_>, loaded: &Loaded) -> Snapshot {
+    let (folders, config) = (folders(here.env, here.paths, here.cwd, loaded), &loaded.config);
     let half_life = config.skills.usage_half_life_days;
     let usage = if config.skill_usage_tracking { Usage::open(&here.paths.home, half_life).0 } else { Usage::off() };
     Snapshot::load(&folders, &usage, SystemTime::now()).0
 }
 
 /// What `doctor` says of skills: one line, and whether something does not work.
-pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
-    let now = snapshot(here, config);
-    let list = skill_list::list(&now.registry, config.skills.list_budget);
+pub(super) fn summary(here: Here<'_>, loaded: &Loaded) -> (String, bool) {
+    let now = snapshot(here, loaded);
+    let list = skill_list::list(&now.registry, loaded.config.skills.list_budget);
     let behind = now.skills.iter().filter(|(_, standing)| matches!(standing, Standing::Shadowed(_))).count();
     let taken: Vec<String> = now
         .skills
@@ -74,7 +75,7 @@ pub(super) fn summary(here: Here<'_>, config: &Config) -> (String, bool) {
 
 /// The catalog of a session; nothing is read yet.
 pub(super) fn catalog(setup: &Setup) -> Arc<Catalog> {
-    let folders = folders(&setup.env, &setup.paths, &setup.project, &setup.loaded.config);
+    let folders = folders(&setup.env, &setup.paths, &setup.project, &setup.loaded);
     Arc::new(Catalog::new(folders, setup.clocks.wall))
 }
 
@@ -88,11 +89,29 @@ pub(super) fn switches(config: &Config) -> (Legacy, Tracking) {
 /// Begins to load beside everything else.
 pub(super) fn load(catalog: &Arc<Catalog>, loaded: &Loaded) -> tokio::task::JoinHandle<()> {
     let (legacy, tracking) = switches(&loaded.config);
+    catalog.take_plugins(loaded.plugins.for_skills());
     let catalog = catalog.clone();
     tokio::task::spawn_blocking(move || {
         catalog.configure(legacy, tracking);
         catalog.refresh();
     })
+}
+
+/// `/skills` with words behind it.
+pub(super) async fn act(engine: &mut Engine, args: &str) {
+    match args {
+        "reload" => {
+            let now = engine.catalog.reload();
+            publish(&engine.catalog, &engine.mailbox.clone()).await;
+            let (count, errors) = (now.skills.len(), now.errors());
+            engine.tell(format!("Reloaded {count} skills, {errors} errors.")).await;
+        }
+        other => {
+            let text =
+                format!("Unknown: `/skills {other}`. `/skills` lists the skills, `/skills reload` reloads them.");
+            engine.fail(text).await;
+        }
+    }
 }
 
 /// What the agent needs.

@@ -13,6 +13,7 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{Todo, Usage};
 use crate::permission::{Behavior, Mode};
+use crate::plugins;
 use crate::sandbox;
 use crate::session::entry::CacheBreak;
 
@@ -39,6 +40,7 @@ pub enum Report {
     /// The file that was written.
     BugReport(PathBuf),
     Hooks(Vec<hooks::Row>),
+    Plugins(Vec<plugins::Row>),
     Status(Status),
     Sandbox(Box<SandboxReport>),
     Agents(Agents),

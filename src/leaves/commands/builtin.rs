@@ -29,6 +29,8 @@ pub enum Builtin {
     Doctor,
     BugReport,
     Hooks,
+    Plugin,
+    ReloadPlugins,
     Status,
     Sandbox,
     Skills,
@@ -114,7 +116,10 @@ impl Builtin {
             ("Session", &[Clear, Resume, Find, Rename, Export, Copy, Status, Cost, Exit]),
             ("Context", &[Context, Compact, Memory, Todos, Tasks]),
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
-            ("Model and settings", &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Mcp, Hooks]),
+            (
+                "Model and settings",
+                &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Mcp, Hooks, Plugin, ReloadPlugins],
+            ),
             ("Help", &[Help, Doctor, Sandbox, BugReport]),
         ]
     };
@@ -286,6 +291,10 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
         Row::new(Doctor, "doctor", "Check the installation").looks(always),
         Row::new(BugReport, "bug-report", "Write a bug report to a file; nothing is sent").looks(always),
         Row::new(Hooks, "hooks", "List hooks with their sources and last results").looks(always),
+        Row::new(Plugin, "plugin", "List plugins: what each has, what of it runs, and what is wrong with it")
+            .looks(always)
+            .also(&["plugins"]),
+        Row::new(ReloadPlugins, "reload-plugins", "Read all plugins again, and ask for what is new in them"),
         Row::new(Status, "status", "Show version, model, folders and settings").looks(always),
         Row::new(Sandbox, "sandbox", "Show how commands are confined, and what they were denied").looks(always),
         Row::new(Skills, "skills", "List skills, or reload them").looks(bare).hint("[reload]").list(ListKind::Skills),

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use super::builtin::Builtin;
 use super::diagnostic::{Diagnostic, Severity};
 use super::discover::{Folders, Stamps, discover};
+use super::plugin::Plugin;
 use super::registry::{Command, Registry, Standing};
 use super::skill::Skill;
 use super::usage::Usage;
@@ -158,6 +159,15 @@ impl Catalog {
             state.notices.extend(notice);
         } else {
             state.usage = Usage::off();
+        }
+    }
+
+    /// Takes over the skills of these plugins, and of no others.
+    pub fn take_plugins(&self, plugins: Vec<Arc<Plugin>>) {
+        let mut state = self.state();
+        if state.folders.plugins != plugins {
+            state.folders.plugins = plugins;
+            state.stamps = None;
         }
     }
 

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::diagnostic::Diagnostic;
+use super::plugin::Plugin;
 use super::registry::{LoadedFrom, Source};
 use super::skill::{At, Skill};
 use crate::stdx::{git, links};
@@ -32,6 +34,8 @@ pub struct Folders {
     pub project: PathBuf,
     /// Load `.claude/commands/*.md`, too.
     pub legacy: bool,
+    /// The stronger of two with one skill comes first.
+    pub plugins: Vec<Arc<Plugin>>,
 }
 
 /// One searched folder.
@@ -40,12 +44,46 @@ pub struct Root {
     pub path: PathBuf,
     pub source: Source,
     pub loaded_from: LoadedFrom,
+    holds: Holds,
+    plugin: Option<Arc<Plugin>>,
+}
+
+/// What a root has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    /// Folders with a SKILL.md.
+    Folders,
+    /// Markdown files that are one skill each.
+    Files,
+}
+
+impl Root {
+    fn new(path: PathBuf, source: Source, loaded_from: LoadedFrom) -> Root {
+        let holds = match loaded_from {
+            LoadedFrom::CommandsDeprecated => Holds::Files,
+            LoadedFrom::Skills | LoadedFrom::Plugin | LoadedFrom::Bundled => Holds::Folders,
+        };
+        Root { path, source, loaded_from, holds, plugin: None }
+    }
+
+    /// All that a plugin has.
+    fn of(plugin: &Arc<Plugin>) -> impl Iterator<Item = Root> {
+        let root = |path: &PathBuf, holds| Root {
+            path: path.clone(),
+            source: Source::Plugin { id: plugin.name.clone() },
+            loaded_from: LoadedFrom::Plugin,
+            holds,
+            plugin: Some(plugin.clone()),
+        };
+        let skills = plugin.skills.iter().map(move |path| root(path, Holds::Folders));
+        skills.chain(plugin.commands.iter().map(move |path| root(path, Holds::Files)))
+    }
 }
 
 impl Folders {
     /// The folders in the order in which their skills count, the strongest first; those that are not there included.
     pub fn roots(&self) -> Vec<Root> {
-        let root = |path: PathBuf, source: Source| Root { path, source, loaded_from: LoadedFrom::Skills };
+        let root = |path: PathBuf, source: Source| Root::new(path, source, LoadedFrom::Skills);
         let mut roots = vec![
             root(self.managed.join("skills"), Source::PolicySettings),
             root(self.home.join("skills"), Source::UserSettings),
@@ -58,17 +96,14 @@ impl Folders {
                 roots.push(root(folder.join(name), Source::ProjectSettings));
             }
         }
-        roots.push(Root {
-            path: self.home.join("skills-bundled"),
-            source: Source::Bundled,
-            loaded_from: LoadedFrom::Bundled,
-        });
+        roots.extend(self.plugins.iter().flat_map(Root::of));
+        roots.push(Root::new(self.home.join("skills-bundled"), Source::Bundled, LoadedFrom::Bundled));
         roots
     }
 
     /// Folders of the older prompt files, which count last.
     pub fn legacy_roots(&self) -> Vec<Root> {
-        let root = |path: PathBuf, source| Root { path, source, loaded_from: LoadedFrom::CommandsDeprecated };
+        let root = |path: PathBuf, source| Root::new(path, source, LoadedFrom::CommandsDeprecated);
         let own = root(self.home.join("commands"), Source::UserSettings);
         let project = self.project_folders().into_iter();
         let mut roots = vec![own];
@@ -166,11 +201,11 @@ pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> 
     let repository = folders.project_folders().last().and_then(|top| top.canonicalize().ok());
     for (at, root) in roots.iter().enumerate() {
         walk.left = FOLDERS;
-        walk.bounds = repository.clone().filter(|_| root.source == Source::ProjectSettings);
-        match root.loaded_from {
-            LoadedFrom::CommandsDeprecated => walk.legacy(&root.path, at, DEPTH),
-            _ => walk.folder(&root.path, at, 0),
-        }
+        walk.bounds = match &root.plugin {
+            Some(plugin) => Some(plugin.root.clone()),
+            None => repository.clone().filter(|_| root.source == Source::ProjectSettings),
+        };
+        walk.root(root, at);
     }
     let mut candidates = walk.candidates;
     if !folders.legacy {
@@ -194,23 +229,28 @@ pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> 
 
 /// Reads one SKILL.md, or all below a folder, as a root of its own.
 pub fn discover_at(path: &Path) -> Found {
+    let root = Root::new(path.to_owned(), Source::ProjectSettings, LoadedFrom::Skills);
+    read_roots(vec![root], None)
+}
+
+/// Reads the skills of one plugin alone.
+pub fn discover_plugin(plugin: &Arc<Plugin>) -> Found {
+    read_roots(Root::of(plugin).collect(), Some(plugin.root.clone()))
+}
+
+fn read_roots(roots: Vec<Root>, bounds: Option<PathBuf>) -> Found {
     let mut found = Found::default();
-    let root = Root { path: path.to_owned(), source: Source::ProjectSettings, loaded_from: LoadedFrom::Skills };
     let mut walk = Walk {
         found: &mut found,
         folders: HashSet::new(),
         files: HashMap::new(),
         candidates: Vec::new(),
         left: FOLDERS,
-        bounds: None,
+        bounds,
     };
-    if path.is_dir() {
-        walk.folder(path, 0, 0);
-    } else {
-        walk.file(path.to_owned(), 0);
-    }
+    roots.iter().enumerate().for_each(|(at, root)| walk.root(root, at));
     let candidates = walk.candidates;
-    for (skill, problems) in read_all(&candidates, &[root]) {
+    for (skill, problems) in read_all(&candidates, &roots) {
         found.skills.extend(skill);
         found.problems.extend(problems);
     }
@@ -222,8 +262,13 @@ type ReadOne = (Option<Skill>, Vec<Diagnostic>);
 fn read_all(candidates: &[Candidate], roots: &[Root]) -> Vec<ReadOne> {
     let read = |candidate: &Candidate| -> ReadOne {
         let root = &roots[candidate.root];
-        let at =
-            At { path: &candidate.path, folder: &candidate.name, source: &root.source, loaded_from: root.loaded_from };
+        let at = At {
+            path: &candidate.path,
+            folder: &candidate.name,
+            source: &root.source,
+            loaded_from: root.loaded_from,
+            plugin: root.plugin.as_ref(),
+        };
         let mut problems = Vec::new();
         match Skill::load(at, &mut problems) {
             Ok(skill) => (Some(skill), problems),
@@ -291,8 +336,25 @@ impl Walk<'_> {
         Some(names)
     }
 
+    fn root(&mut self, root: &Root, at: usize) {
+        match (root.holds, root.path.is_dir() || !root.path.exists()) {
+            (Holds::Folders, true) => self.folder(&root.path, at, 0),
+            (Holds::Folders, false) => self.file(root.path.clone(), at),
+            (Holds::Files, true) => self.legacy(&root.path, at, DEPTH),
+            (Holds::Files, false) => {
+                let name = root.path.file_stem().map(|name| name.to_string_lossy().into_owned());
+                self.candidate(root.path.clone(), name.unwrap_or_default(), at);
+            }
+        }
+    }
+
     fn folder(&mut self, folder: &Path, root: usize, depth: usize) {
         let Some(names) = self.enter(folder) else { return };
+        // A plugin among skills is loaded as one.
+        let marked = depth > 0 && names.iter().any(|(name, _)| name == ".claude-plugin");
+        if marked && folder.join(".claude-plugin/plugin.json").is_file() {
+            return;
+        }
         for (name, path) in names {
             if name == "SKILL.md" {
                 self.file(path, root);
@@ -429,6 +491,7 @@ mod tests {
             user_home: Some(base.join("home")),
             project: base.join("repo/sub"),
             legacy: false,
+            plugins: Vec::new(),
         }
     }
 

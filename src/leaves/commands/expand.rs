@@ -10,7 +10,7 @@ use super::skill::BODY;
 use crate::stdx::shell_word;
 
 /// What placeholders stand for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Values<'a> {
     /// As they were typed; may be empty.
     pub args: &'a str,
@@ -19,6 +19,8 @@ pub struct Values<'a> {
     /// The folder that relative paths start from.
     pub skill_dir: Option<&'a Path>,
     pub plugin_root: Option<&'a Path>,
+    pub plugin_data: Option<&'a Path>,
+    pub project_dir: Option<&'a Path>,
     pub session_id: &'a str,
 }
 
@@ -98,7 +100,7 @@ pub fn expand(body: &str, values: &Values<'_>) -> Expanded {
 
 /// The shell lines that the body runs, before arguments are put in.
 pub fn commands(body: &str) -> Vec<String> {
-    let values = Values { args: "", expected: false, skill_dir: None, plugin_root: None, session_id: "" };
+    let values = Values::default();
     let command = |piece| match piece {
         Piece::Shell { command } => Some(command),
         Piece::Text(_) | Piece::File { .. } => None,
@@ -122,17 +124,23 @@ enum Mark {
     Digit(usize),
     SkillDir,
     PluginRoot,
+    PluginData,
+    ProjectDir,
     SessionId,
     Shell,
     File,
 }
 
-const NAMED: [(&str, Mark); 6] = [
+const NAMED: [(&str, Mark); 10] = [
     ("${CLAUDE_SKILL_DIR}", Mark::SkillDir),
     ("${CLAUDE_PLUGIN_ROOT}", Mark::PluginRoot),
+    ("${CLAUDE_PLUGIN_DATA}", Mark::PluginData),
+    ("${CLAUDE_PROJECT_DIR}", Mark::ProjectDir),
     ("${CLAUDE_SESSION_ID}", Mark::SessionId),
     ("${COCODE_SKILL_DIR}", Mark::SkillDir),
     ("${COCODE_PLUGIN_ROOT}", Mark::PluginRoot),
+    ("${COCODE_PLUGIN_DATA}", Mark::PluginData),
+    ("${COCODE_PROJECT_DIR}", Mark::ProjectDir),
     ("${COCODE_SESSION_ID}", Mark::SessionId),
 ];
 
@@ -296,6 +304,8 @@ impl Out<'_> {
             }
             Mark::SkillDir => path(self.values.skill_dir),
             Mark::PluginRoot => path(self.values.plugin_root),
+            Mark::PluginData => path(self.values.plugin_data),
+            Mark::ProjectDir => path(self.values.project_dir),
             Mark::SessionId => Some(self.values.session_id.to_owned()),
             Mark::Shell | Mark::File => None,
         }
@@ -420,7 +430,7 @@ mod tests {
     use super::*;
 
     fn shown(body: &str, args: &str, expected: bool) -> String {
-        let values = Values { args, expected, skill_dir: Some(Path::new("/s")), plugin_root: None, session_id: "id" };
+        let values = Values { args, expected, skill_dir: Some(Path::new("/s")), session_id: "id", ..Values::default() };
         let pieces = expand(body, &values).pieces.into_iter().map(|piece| match piece {
             Piece::Text(text) => text,
             Piece::Shell { command } => format!("<run {command}>"),
@@ -517,7 +527,7 @@ mod tests {
     fn only_the_body_is_cut() {
         let body = format!("$ARGUMENTS {}", "é".repeat(BODY));
         let args = "x".repeat(BODY * 2);
-        let values = Values { args: &args, expected: true, skill_dir: None, plugin_root: None, session_id: "" };
+        let values = Values { args: &args, expected: true, ..Values::default() };
         let Expanded { pieces, cut } = expand(&body, &values);
         assert_eq!((pieces.len(), cut), (1, 11));
         let Piece::Text(text) = &pieces[0] else { panic!() };
@@ -531,7 +541,7 @@ mod tests {
     proptest! {
         #[test]
         fn never_panics_and_never_runs_an_argument(body in "[ \n!`$@1é\\[\\]{}'\"A-Z]{0,40}", args in "[ !`$@1é'\"\\\\a-z]{0,20}") {
-            let values = Values { args: &args, expected: true, skill_dir: None, plugin_root: None, session_id: "" };
+            let values = Values { args: &args, expected: true, ..Values::default() };
             let none = expand(&body, &Values { args: "", ..values });
             let with = expand(&body, &values);
             let count = |expanded: &Expanded| expanded.pieces.iter().filter(|piece| matches!(piece, Piece::Shell { .. })).count();

@@ -272,6 +272,8 @@ impl Registry {
         }
         let mut standings = Vec::with_capacity(skills.len());
         let mut qualified = HashSet::new();
+        // Short names of plugins' skills: each always has its longer one.
+        let mut short = Vec::new();
         for skill in skills {
             let mut command = Command::of(skill);
             command.score = (score(&skill.name) * 1_000.0) as u64;
@@ -284,6 +286,16 @@ impl Registry {
             // Two of one source and name: only the first has the longer form.
             let first = qualified.insert(full.to_lowercase());
             match &standing {
+                _ if skill.plugin.is_some() => {
+                    if standing == Standing::Reached {
+                        taken.insert(skill.name.to_lowercase(), Some(skill.place()));
+                        short.push((commands.len(), skill.name.clone()));
+                    }
+                    if first {
+                        command.name = full;
+                        commands.push(command);
+                    }
+                }
                 Standing::Reached => {
                     taken.insert(skill.name.to_lowercase(), Some(skill.place()));
                     commands.push(command);
@@ -308,6 +320,9 @@ impl Registry {
                     true
                 }
             });
+        }
+        for (at, name) in short {
+            commands[at].aliases.insert(0, name);
         }
         (Registry::of(commands), standings)
     }
@@ -481,7 +496,7 @@ mod tests {
         }
         check("", &["help", "clear", "model"]);
         check("mod", &["model"]);
-        check("re", &["redo", "rename", "resume", "rewind"]);
+        check("re", &["redo", "reload-plugins", "rename", "resume"]);
         check("rsm", &["resume"]);
         check("quit", &["exit"]);
         check("tokens", &["cost"]);

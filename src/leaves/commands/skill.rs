@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use self::fields::Reader;
 use super::diagnostic::Diagnostic;
 use super::interface::{self, Interface};
+use super::plugin::Plugin;
 use super::registry::{LoadedFrom, Source};
 use crate::stdx::frontmatter::Frontmatter;
 use crate::stdx::regular;
@@ -55,6 +56,8 @@ pub struct Skill {
     pub interface: Option<Interface>,
     pub source: Source,
     pub loaded_from: LoadedFrom,
+    /// The plugin that it belongs to.
+    pub plugin: Option<Arc<Plugin>>,
     pub text: Text,
     /// Characters of the body.
     pub body_chars: usize,
@@ -119,6 +122,7 @@ pub struct At<'a> {
     pub folder: &'a str,
     pub source: &'a Source,
     pub loaded_from: LoadedFrom,
+    pub plugin: Option<&'a Arc<Plugin>>,
 }
 
 impl Skill {
@@ -157,7 +161,8 @@ impl Skill {
 
     /// Reads a skill of the binary.
     pub fn bundled(name: &'static str, text: &'static str) -> Skill {
-        let at = At { path: Path::new(name), folder: name, source: &Source::Bundled, loaded_from: LoadedFrom::Bundled };
+        let (source, loaded_from) = (&Source::Bundled, LoadedFrom::Bundled);
+        let at = At { path: Path::new(name), folder: name, source, loaded_from, plugin: None };
         Skill::parse(text, at, Text::Bundled(text), &mut Vec::new())
     }
 
@@ -224,6 +229,7 @@ impl Skill {
             interface: None,
             source: at.source.clone(),
             loaded_from: at.loaded_from,
+            plugin: at.plugin.cloned(),
             text,
             body_chars,
         }

@@ -8,6 +8,7 @@ use tokio::process::Command;
 
 use super::config::FOLDERS;
 use super::event::Place;
+use crate::stdx::fs::private_dir;
 use crate::stdx::process::{Unconfined, command_without, run_captured};
 
 /// Most bytes of each output that are read. Only what a hook hands on as JSON may be that long.
@@ -51,6 +52,20 @@ impl Ran {
     }
 }
 
+/// The folders of the plugin or skill that a hook belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Home<'a> {
+    pub(super) root: Option<&'a Path>,
+    /// Only plugins have one.
+    pub(super) data: Option<&'a Path>,
+}
+
+/// The folder's name, where a shell reads it as it is, whatever quotes are around it; blanks count as in any variable.
+pub fn plain(folder: &Path) -> Option<&str> {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+@, ".contains(c);
+    folder.to_str().filter(|text| text.chars().all(plain))
+}
+
 /// What is started.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Start<'a> {
@@ -60,11 +75,14 @@ pub(super) enum Start<'a> {
 
 impl Start<'_> {
     /// The command, and what it is called when it cannot be started.
-    fn command(self, folders: &[(String, String)], secret_env: &[String]) -> (Command, String) {
+    fn command(self, folders: &[(String, String)], of_plugin: bool, secret_env: &[String]) -> (Command, String) {
         match self {
             Start::Line(line) => {
+                // A shell knows them as variables, but not between single quotes.
+                let known = folders.iter().filter(|(_, folder)| of_plugin && plain(Path::new(folder)).is_some());
+                let line = known.fold(line.to_owned(), |line, (name, folder)| line.replace(name.as_str(), folder));
                 let mut command = command_without("bash", secret_env);
-                command.args(["--norc", "--noprofile", "-c", line]).env_remove("BASH_ENV");
+                command.args(["--norc", "--noprofile", "-c", &line]).env_remove("BASH_ENV");
                 (command, "bash".to_owned())
             }
             Start::Program(program, arguments) => {
@@ -83,7 +101,7 @@ impl Start<'_> {
 /// Runs a hook to its end. A dropped future leaves no process behind.
 pub(super) async fn run(
     start: Start<'_>,
-    root: Option<&Path>,
+    Home { root, data }: Home<'_>,
     timeout: Duration,
     input: &[u8],
     place: &Place,
@@ -91,10 +109,14 @@ pub(super) async fn run(
 ) -> Ran {
     let started = Instant::now();
     let folders = FOLDERS.map(|name| {
-        let folder = if name.contains("PROJECT") { Some(&*place.project) } else { root };
+        let folder = match name {
+            name if name.contains("PROJECT") => Some(&*place.project),
+            name if name.contains("DATA") => data,
+            _ => root,
+        };
         (name.to_owned(), folder.map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default())
     });
-    let (mut command, called) = start.command(&folders, &settings.secret_env);
+    let (mut command, called) = start.command(&folders, data.is_some(), &settings.secret_env);
     // A folder that is gone meanwhile must not keep a guard from running.
     command.current_dir(if place.cwd.is_dir() { &place.cwd } else { &place.project });
     for (name, value) in &settings.env {
@@ -104,10 +126,16 @@ pub(super) async fn run(
     }
     for owner in ["CLAUDE", "COCODE"] {
         command.env(format!("{owner}_PROJECT_DIR"), &place.project);
-        match root {
-            Some(root) => command.env(format!("{owner}_PLUGIN_ROOT"), root),
-            None => command.env_remove(format!("{owner}_PLUGIN_ROOT")),
-        };
+        for (name, folder) in [("ROOT", root), ("DATA", data)] {
+            match folder {
+                Some(folder) => command.env(format!("{owner}_PLUGIN_{name}"), folder),
+                None => command.env_remove(format!("{owner}_PLUGIN_{name}")),
+            };
+        }
+    }
+    if let Some(data) = data {
+        // A hook that does not use it runs all the same.
+        let _ = private_dir(data);
     }
     let captured = run_captured(command, Unconfined::Settings, input, timeout, READ).await;
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -154,7 +182,9 @@ mod tests {
             env: BTreeMap::from([("CI".into(), "1".into()), ("HOOK_SECRET".into(), "x".into())]),
         };
         let (root, timeout) = (Path::new("/plugin"), Duration::from_millis(timeout_ms));
-        let ran = run(Start::Line(line), Some(root), timeout, b"{\"a\":1}\n", &place, &settings).await;
+        let ran =
+            run(Start::Line(line), Home { root: Some(root), data: None }, timeout, b"{\"a\":1}\n", &place, &settings)
+                .await;
         let clean = |text: &str| text.replace(&*place.project.to_string_lossy(), "$P");
         assert_eq!((ran.end, &*clean(&ran.stdout), &*clean(&ran.stderr)), want, "{line}");
     }
@@ -191,11 +221,13 @@ mod tests {
             ["%s|%s|%s|", "$HOME; false", "${CLAUDE_PROJECT_DIR}/a", "${COCODE_PLUGIN_ROOT}"].map(str::to_owned);
         let start = Start::Program("printf", &arguments);
         let (timeout, settings) = (Duration::from_secs(60), Settings::default());
-        let ran = run(start, Some(Path::new("/plugin")), timeout, b"{}\n", &place, &settings).await;
+        let ran =
+            run(start, Home { root: Some(Path::new("/plugin")), data: None }, timeout, b"{}\n", &place, &settings)
+                .await;
         let said = format!("$HOME; false|{}/a|/plugin|", project.display());
         assert_eq!((ran.end, ran.stdout), (End::Exited(0), said));
         let start = Start::Program("no-such-program", &[]);
-        let ran = run(start, None, timeout, b"{}\n", &place, &settings).await;
+        let ran = run(start, Home { root: None, data: None }, timeout, b"{}\n", &place, &settings).await;
         let End::Failed(why) = ran.end else { panic!("{ran:?}") };
         assert!(why.starts_with("cannot start no-such-program: "), "{why}");
     }

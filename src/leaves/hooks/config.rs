@@ -118,8 +118,14 @@ fn as_shell_word(word: &str) -> String {
 }
 
 /// What stands for a folder in the words of a hook without a shell.
-pub(super) const FOLDERS: [&str; 4] =
-    ["${CLAUDE_PROJECT_DIR}", "${COCODE_PROJECT_DIR}", "${CLAUDE_PLUGIN_ROOT}", "${COCODE_PLUGIN_ROOT}"];
+pub(super) const FOLDERS: [&str; 6] = [
+    "${CLAUDE_PROJECT_DIR}",
+    "${COCODE_PROJECT_DIR}",
+    "${CLAUDE_PLUGIN_ROOT}",
+    "${COCODE_PLUGIN_ROOT}",
+    "${CLAUDE_PLUGIN_DATA}",
+    "${COCODE_PLUGIN_DATA}",
+];
 
 /// A hook as files write it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -256,6 +262,8 @@ pub struct Given {
     pub origin: Origin,
     /// The folder of the plugin or skill, for `CLAUDE_PLUGIN_ROOT`.
     pub root: Option<PathBuf>,
+    /// What a plugin keeps over updates, for `CLAUDE_PLUGIN_DATA`; made when one of its hooks runs.
+    pub data: Option<PathBuf>,
     pub definitions: Definitions,
     /// Files that commands run, and that must hold what they held when the user agreed to them.
     pub sealed: BTreeMap<String, Sealed>,
@@ -305,6 +313,17 @@ impl Definitions {
             }
         }
         problems
+    }
+
+    /// Takes out the shell lines that have this in them, and returns them.
+    pub fn without_lines_with(&mut self, text: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for group in self.0.values_mut().flatten() {
+            out.extend(
+                group.hooks.extract_if(.., |hook| matches!(&hook.does, Does::Line(line) if line.contains(text))),
+            );
+        }
+        out.iter().map(Definition::line).collect()
     }
 
     /// Every hook with its event and matcher.

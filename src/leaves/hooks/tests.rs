@@ -9,7 +9,7 @@ use super::*;
 fn given(origin: Origin, hooks: Value) -> Given {
     let (definitions, problems) = Definitions::read(&hooks);
     assert_eq!(problems, [] as [String; 0]);
-    Given { origin, root: None, definitions, sealed: Default::default() }
+    Given { origin, root: None, data: None, definitions, sealed: Default::default() }
 }
 
 fn user(hooks: Value) -> Hooks {

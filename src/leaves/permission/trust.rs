@@ -101,6 +101,9 @@ pub struct Trust {
     agreed: BTreeSet<String>,
     /// What the folder brought along when the user was last asked.
     before: Vec<Use>,
+    /// What was agreed to of what is not the folder's: nobody is told when it is gone.
+    beside: Vec<Use>,
+    agreed_beside: BTreeSet<String>,
 }
 
 /// How what a folder brings along differs from what the user agreed to.
@@ -117,10 +120,10 @@ pub struct Difference {
 impl Trust {
     /// Whether the user agreed to exactly this.
     pub fn covers(&self, used: &Use) -> bool {
-        self.agreed.contains(&used.hash)
+        self.agreed.contains(&used.hash) || self.agreed_beside.contains(&used.hash)
     }
 
-    /// Whether nothing was agreed to.
+    /// Whether nothing of the folder was agreed to.
     pub fn is_empty(&self) -> bool {
         self.agreed.is_empty()
     }
@@ -137,11 +140,19 @@ impl Trust {
         self.before.extend(more.iter().cloned());
     }
 
+    /// Takes over what was agreed to of something that no folder brings along.
+    pub fn join_beside(&mut self, other: Trust) {
+        self.agreed_beside.extend(other.agreed);
+        self.beside.extend(other.before);
+    }
+
     /// Takes over what was agreed to elsewhere.
     pub fn join(&mut self, other: Trust) {
         self.agreed.extend(other.agreed);
         let known: BTreeSet<String> = self.before.iter().map(|used| used.hash.clone()).collect();
         self.before.extend(other.before.into_iter().filter(|used| !known.contains(&used.hash)));
+        self.agreed_beside.extend(other.agreed_beside);
+        self.beside = other.beside;
     }
 
     /// What a person has to be told of what there is now.
@@ -155,6 +166,7 @@ impl Trust {
                 continue;
             }
             let old = gone.iter().position(|old| old.key == used.key).map(|at| gone.remove(at));
+            let old = old.or_else(|| self.beside.iter().find(|old| old.key == used.key));
             difference.new.push(match old {
                 Some(old) if old.line == used.line => {
                     format!("{} – {}{}", used.line, used.since(old), used.differences(old))

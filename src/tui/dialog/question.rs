@@ -74,6 +74,7 @@ pub(super) fn title(question: &Question) -> String {
             _ => format!("{tool} asks for permission"),
         },
         Question::Connect { place, .. } => format!("A command wants to connect to {place}"),
+        Question::Trust { uses, .. } if of_plugins(uses) => "Do you trust these plugins?".to_owned(),
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "Found a local model server".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
@@ -87,6 +88,12 @@ pub(super) fn title(question: &Question) -> String {
             several => format!("The agent asks {} things", several.len()),
         },
     }
+}
+
+/// Whether nothing but plugins is asked about; those of a project come with its folder.
+fn of_plugins(uses: &[String]) -> bool {
+    !uses.is_empty()
+        && uses.iter().all(|used| used.starts_with("plugin ") && !used.contains(": the plugin of this folder in "))
 }
 
 /// All that is between title and choices.
@@ -127,6 +134,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
         Question::Trust { folder, uses, kept, gone } => {
             lines.extend(code(&folder.to_string_lossy()));
             lines.extend(text(match kept.is_empty() {
+                _ if of_plugins(uses) => "If you do, this can run:",
                 true => "If you do, cocode uses these settings of the folder:",
                 false => "If you do, cocode uses these new settings of the folder:",
             }));
@@ -137,6 +145,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(&format!("· no longer there: {line}")));
             }
             lines.extend(dim(&match kept.len() {
+                0 if of_plugins(uses) => "Until then nothing of it runs.".to_owned(),
                 0 => "Until then only its deny and ask rules apply.".to_owned(),
                 1 => "1 setting you trusted before keeps working.".to_owned(),
                 many => format!("{many} settings you trusted before keep working."),
@@ -228,6 +237,9 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
             }
             choices.push(choice("No, and say why", Then::Feedback));
             choices
+        }
+        Question::Trust { uses, .. } if of_plugins(uses) => {
+            vec![choice("Yes, trust these plugins", yes()), choice("No", no())]
         }
         Question::Trust { .. } => vec![choice("Yes, trust this folder", yes()), choice("No", no())],
         Question::LocalServer { .. } => vec![choice("Yes, use it", yes()), choice("No", no())],

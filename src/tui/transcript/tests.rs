@@ -141,6 +141,7 @@ fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
         read_only: false,
         sandbox: crate::sandbox::Status { level: crate::sandbox::Level::Kernel, why: "why".into() },
         servers: Vec::new(),
+        plugins: Default::default(),
     })
 }
 

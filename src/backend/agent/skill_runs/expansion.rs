@@ -12,6 +12,7 @@ use crate::commands::skill::RunsIn;
 use crate::message::{Attachment, Message, Outcome};
 use crate::protocol::Event;
 use crate::session;
+use crate::stdx::fs::private_dir;
 use crate::tools;
 
 /// Most characters of the output of one command that are put into a prompt.
@@ -63,11 +64,18 @@ impl Expansion<'_> {
         args: &str,
     ) -> Result<(String, Vec<Message>), session::Error> {
         let session = self.agent.conversation.session.id().to_owned();
+        let project = self.agent.policy.places.project.clone();
+        if let Some(plugin) = skill.plugin.as_ref().filter(|_| body.contains("PLUGIN_DATA}")) {
+            // Where it cannot be made, the skill's own command says so.
+            let _ = private_dir(&plugin.data);
+        }
         let values = Values {
             args,
             expected: skill.takes_arguments,
             skill_dir: skill.base(),
-            plugin_root: None,
+            plugin_root: skill.plugin.as_ref().map(|plugin| plugin.root.as_path()),
+            plugin_data: skill.plugin.as_ref().map(|plugin| plugin.data.as_path()),
+            project_dir: skill.plugin.as_ref().map(|_| project.as_path()),
             session_id: &session,
         };
         let expanded = expand::expand(body, &values);

@@ -8,6 +8,7 @@ use crate::commands::expand;
 use crate::commands::{Skill, Source as From};
 use crate::hooks;
 use crate::permission::{Bound, Use};
+use crate::plugins;
 use crate::stdx::ansi::shown;
 use crate::stdx::sealed::Sealed;
 
@@ -22,14 +23,15 @@ impl Runs {
     /// What the skills of the project need the user's word for, whether they have it or not.
     pub fn uses(&self, policy: &Policy) -> Vec<Use> {
         let now = self.settings.catalog.current();
-        now.skills.iter().flat_map(|(skill, _)| policy.uses_of(skill)).collect()
+        let own = now.skills.iter().filter(|(skill, _)| skill.plugin.is_none());
+        own.flat_map(|(skill, _)| policy.uses_of(skill)).collect()
     }
 }
 
 impl Policy {
     fn uses_of(&self, skill: &Skill) -> Vec<Use> {
         let mut uses = self.granted_by(skill);
-        if skill.source == From::ProjectSettings {
+        if skill.source == From::ProjectSettings || skill.plugin.is_some() {
             uses.extend(skill.body().ok().and_then(|body| self.run_by(skill, &body)));
         }
         uses
@@ -37,6 +39,9 @@ impl Policy {
 
     /// What a skill's head grants, asks and runs, when it is the project's.
     fn granted_by(&self, skill: &Skill) -> Vec<Use> {
+        if skill.plugin.is_some() {
+            return plugins::uses::granted_by(skill);
+        }
         let (mut uses, place) = (Vec::new(), skill.place());
         if skill.source != From::ProjectSettings {
             return uses;
@@ -75,12 +80,18 @@ impl Policy {
 
     /// Files that must stay as they are while the hooks of a project's skill run.
     pub(super) fn hooks_run(&self, skill: &Skill) -> Sealed {
+        if let Some((_, _, bound)) = plugins::uses::hooks_of(skill) {
+            return bound.runs().clone();
+        }
         let runs = self.hooks_of(skill).filter(|_| skill.source == From::ProjectSettings);
         runs.map(|(_, _, bound)| bound.runs().clone()).unwrap_or_default()
     }
 
     /// The commands in the text of a skill.
     fn run_by(&self, skill: &Skill, body: &str) -> Option<Use> {
+        if skill.plugin.is_some() {
+            return plugins::uses::run_by(skill, body);
+        }
         let commands = expand::commands(body);
         let place = skill.place();
         let bound = format!("{place}{commands:?}");
@@ -95,7 +106,8 @@ impl Policy {
 
     /// Whether the commands in this very text may run.
     pub(super) fn trusts_text(&self, skill: &Skill, body: &str) -> bool {
-        let used = self.run_by(skill, body).filter(|_| skill.source == From::ProjectSettings);
+        let asks = skill.source == From::ProjectSettings || skill.plugin.is_some();
+        let used = self.run_by(skill, body).filter(|_| asks);
         used.is_none_or(|used| self.trust.covers(&used))
     }
 }

@@ -9,7 +9,7 @@ fn parsed(folder: &str, text: &str) -> (Skill, Vec<Diagnostic>) {
     let mut problems = Vec::new();
     let path = Path::new("/x/SKILL.md");
     let source = Source::UserSettings;
-    let at = At { path, folder, source: &source, loaded_from: LoadedFrom::Skills };
+    let at = At { path, folder, source: &source, loaded_from: LoadedFrom::Skills, plugin: None };
     let place = Text::File { path: path.into(), base: "/x".into() };
     (Skill::parse(text, at, place, &mut problems), problems)
 }
@@ -124,7 +124,7 @@ fn a_base_folder_stays_inside_the_skill() {
         let path = skill.join("SKILL.md");
         std::fs::write(&path, format!("---\ndescription: d\nbaseDir: {given}\n---\nx")).unwrap();
         let mut problems = Vec::new();
-        let at = At { path: &path, folder: "skill", source: &source, loaded_from: LoadedFrom::Skills };
+        let at = At { path: &path, folder: "skill", source: &source, loaded_from: LoadedFrom::Skills, plugin: None };
         let read = Skill::load(at, &mut problems).unwrap();
         let want = if inside { skill.join(given) } else { skill.clone() };
         assert_eq!((read.base(), problems.len()), (Some(want.as_path()), usize::from(!inside)), "{given}");
@@ -140,7 +140,7 @@ fn utf_16_is_read() {
         let units: Vec<u8> = text.encode_utf16().flat_map(bytes).collect();
         std::fs::write(&path, [mark.as_slice(), units.as_slice()].concat()).unwrap();
         let mut problems = Vec::new();
-        let at = At { path: &path, folder: "ein-name", source: &source, loaded_from: LoadedFrom::Skills };
+        let at = At { path: &path, folder: "ein-name", source: &source, loaded_from: LoadedFrom::Skills, plugin: None };
         let skill = Skill::load(at, &mut problems).unwrap();
         assert_eq!((skill.name.as_str(), skill.description.as_str()), ("ein-name", "schön"));
         assert_eq!(problems.iter().map(|problem| problem.what.as_str()).collect::<Vec<_>>(), ["is UTF-16"]);
