@@ -252,3 +252,46 @@ fn why(status: &Status) -> String {
         None => state.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::definition::Scope;
+    use super::*;
+
+    /// Tells of a change with each call, and lists another tool from then on.
+    const SERVER: &str = r#"
+        tool=before
+        say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+        while IFS= read -r line; do
+          id=0; [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
+          case $line in
+            *'"initialize"'*) say '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}' ;;
+            *'"tools/list"'*) say "{\"tools\":[{\"name\":\"$tool\"}]}" ;;
+            *'"tools/call"'*) tool=after; say '{"content":[]}'
+              echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}' ;;
+          esac
+        done"#;
+
+    #[tokio::test]
+    async fn a_list_that_changed_takes_the_place_of_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let around = Surroundings::new(folder.path().to_owned(), Default::default(), Sandbox::off(), |_| None);
+        let servers = Servers::new(around);
+        let entry = json!({"command": "bash", "args": ["-c", SERVER]});
+        let read = Definition::read("srv", &entry, (Scope::User, "f"), &|_| None, &mut |_| ());
+        servers.keep(vec![read.unwrap().unwrap()], Vec::new());
+        servers.settled().await;
+        let Named::Tool(tool) = servers.find("mcp__srv__before").unwrap() else { panic!("it has settled") };
+        servers.call(&tool, Map::new(), &mut |_| ()).await.unwrap();
+        let mut current = servers.running()[0].current.clone();
+        let changed = current.wait_for(|current| current.tools.iter().any(|tool| tool.own == "after"));
+        let patience = Duration::from_secs(60);
+        tokio::time::timeout(patience, changed).await.expect("the new list is never seen").unwrap();
+        assert!(servers.find("mcp__srv__before").is_err());
+        // What is no longer wanted is gone at once.
+        servers.keep(Vec::new(), Vec::new());
+        assert!(servers.statuses().is_empty());
+    }
+}
