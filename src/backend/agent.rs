@@ -5,6 +5,7 @@ mod compaction;
 mod conversation;
 mod decided;
 mod dispatch;
+pub mod events;
 mod failure;
 mod frozen;
 mod hook_env;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub append_system: Option<String>,
     /// Names of memory files, in the order in which they count.
     pub memory_names: Vec<String>,
+    /// Patterns of memory files that are not read.
+    pub memory_excludes: Vec<String>,
     /// Whether the session may go into Bypass: only a flag at its start allows that.
     pub bypass: Bypass,
     /// How hard the model thinks.
@@ -170,12 +173,7 @@ impl Agent {
     pub fn new(session: Session, parts: Parts) -> Agent {
         let Parts { model, mut policy, settings, toolbox, grants, hooks, skills, git, date, clock, .. } = parts;
         let family = parent_child::Family::new(parts.definitions, settings.seats, &session);
-        let mut system = settings.system.clone().unwrap_or_else(|| prompt::SYSTEM.to_owned());
-        if let Some(more) = &settings.append_system {
-            system.push_str("\n\n");
-            system.push_str(more);
-        }
-        let system: Arc<str> = system.into();
+        let system = prompt::system(&settings);
         let conversation = Conversation::open(session, &settings, &mut policy, &hooks, git, date);
         let compaction = compaction::Compaction::new(&settings, &model);
         let budget = budget::Budget::new(&settings.budget, &conversation.session);
@@ -219,6 +217,7 @@ impl Agent {
 
     /// Begins requests as the session did until now, whichever version wrote it.
     fn thaw(&mut self) {
+        self.frozen.own = prompt::system(&self.settings);
         self.system = self.frozen.own.clone();
         let given = frozen::given(&self.settings, &self.tools, &self.toolbox, &self.family.definitions);
         if let Some(frozen) = self.frozen.find(&self.conversation.session, &given, &self.toolbox) {

@@ -7,6 +7,7 @@ mod aliases;
 mod claude;
 pub mod docs;
 pub mod edit;
+mod explain;
 pub mod grant;
 mod json;
 mod layer;
@@ -19,6 +20,7 @@ mod rules;
 pub mod servers;
 pub mod settings;
 mod shape;
+pub mod styles;
 pub mod themes;
 pub mod thinking;
 pub mod trust;
@@ -38,10 +40,9 @@ pub use settings::Config;
 use crate::hooks::{self, Origin, Switch};
 use crate::permission::{self, Behavior, GitHooks, Trust, Use};
 use crate::plugins::{self, Plugins};
-use crate::protocol::report::{Given, Setting};
 use crate::stdx::git::{User, Variables};
 use crate::stdx::sealed::Sealed;
-use layer::{Known, Layer, adds_up, dollars, leaves, merge, path_of};
+use layer::{Known, Layer, dollars, leaves, merge, path_of};
 use paths::{Env, Paths};
 use shape::Shape;
 use uses::Place;
@@ -342,8 +343,8 @@ impl Loaded {
             })
         };
         let policy = self.layers.iter().filter(|layer| layer.source == Source::Policy);
-        let off = policy.into_iter().any(|layer| layer.table.get("disable_all_hooks") == Some(&Value::Boolean(true)));
-        let switch = match (off, self.config.disable_all_hooks) {
+        let says = |key: &str| policy.clone().any(|layer| layer.table.get(key) == Some(&Value::Boolean(true)));
+        let switch = match (says("disable_all_hooks"), self.config.disable_all_hooks || says("managed_hooks_only")) {
             (true, _) => Switch::Off,
             (false, true) => Switch::ManagedOnly,
             (false, false) => Switch::On,
@@ -351,59 +352,10 @@ impl Loaded {
         (self.layers.iter().filter_map(given).chain(self.plugins.hooks()).collect(), switch)
     }
 
-    /// The value of a key as TOML; `None` if it is not set.
-    ///
-    /// # Errors
-    /// There is no such key; names the nearest.
-    pub fn get(&self, key: &str) -> Result<Option<Value>, String> {
-        let path = path_of(key);
-        Shape::new().node(&path)?;
-        Ok(find(&self.merged, &path).cloned())
-    }
-
-    /// A key, or every key of a table: its value, where it came from, and what it overrides.
-    ///
-    /// # Errors
-    /// There is no such key; names the nearest.
-    pub fn explain(&self, key: &str) -> Result<Vec<Setting>, String> {
-        let key = aliases::own_name(key).unwrap_or(key);
-        let path = path_of(key);
-        Shape::new().node(&path)?;
-        let mut keys = Vec::new();
-        match find(&self.merged, &path) {
-            Some(Value::Table(table)) => {
-                leaves(table, key, &mut |key, value| keys.push((key.to_owned(), value.clone())))
-            }
-            Some(value) => keys.push((key.to_owned(), value.clone())),
-            None => return Ok(vec![Setting { key: key.to_owned(), value: None, given: Vec::new(), adds_up: false }]),
-        }
-        let explain = |(key, value): (String, Value)| {
-            let path = path_of(&key);
-            let adds_up = path.first().is_some_and(|first| adds_up(first)) && value.is_array();
-            let given = |layer: &Layer| {
-                let value = find(&layer.table, &path).filter(|value| **value != Value::Array(Vec::new()))?;
-                let place = match layer.source {
-                    Source::Default => "built-in defaults".to_owned(),
-                    source => match layer.place(&key) {
-                        place if place == source.to_string() => place,
-                        place => format!("{source}, {place}"),
-                    },
-                };
-                Some(Given { value: value.to_string(), place })
-            };
-            let given = self.layers.iter().rev().filter_map(given).collect();
-            Setting { key, value: Some(value.to_string()), given, adds_up }
-        };
-        Ok(keys.into_iter().map(explain).collect())
-    }
-
-    /// Whose value of a key counts where a file's does not; none where it does.
-    pub fn wins_over(&self, key: &str, file: &Path) -> Option<String> {
-        let path = path_of(key);
-        let first = path.first().map(String::as_str).unwrap_or_default();
-        let layer = self.layers.iter().rev().find(|layer| find(&layer.table, &path).is_some())?;
-        let adds = adds_up(first) && find(&self.merged, &path).is_some_and(Value::is_array);
-        (layer.file.as_deref() != Some(file) && !adds).then(|| layer.place(key))
+    /// Files with hooks that should stop something and do not run, with their events.
+    pub fn unguarded(&self) -> Vec<(PathBuf, Vec<hooks::Event>)> {
+        let layers = self.layers.iter().filter(|layer| !layer.unguarded.is_empty());
+        layers.filter_map(|layer| Some((layer.file.clone()?, layer.unguarded.clone()))).collect()
     }
 
     fn assemble(
@@ -428,8 +380,11 @@ impl Loaded {
         }
         // A file that forbids it is not overruled by a nearer one.
         let forbids =
-            |layer: &Layer| find(&layer.table, &path_of("permissions.disable_bypass")) == Some(&Value::Boolean(true));
-        config.permissions.disable_bypass = layers.iter().any(forbids);
+            |key: &str| layers.iter().any(|layer| find(&layer.table, &path_of(key)) == Some(&Value::Boolean(true)));
+        config.permissions.disable_bypass = forbids("permissions.disable_bypass");
+        config.permissions.block_outside_reads = forbids("permissions.block_outside_reads");
+        config.permissions.block_outside_writes = forbids("permissions.block_outside_writes");
+        config.permissions.deny_instead_of_asking = forbids("permissions.deny_instead_of_asking");
         for folder in &mut config.permissions.additional_directories {
             if let (Ok(rest), Some(home)) = (folder.strip_prefix("~"), &user_home) {
                 *folder = home.join(rest);

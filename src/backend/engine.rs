@@ -20,6 +20,8 @@ mod servers;
 mod settings;
 mod shell;
 mod skills;
+mod styles;
+mod switch;
 mod waiting;
 
 use std::collections::VecDeque;

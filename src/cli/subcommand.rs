@@ -108,11 +108,20 @@ fn config_command(command: &ConfigCommand, here: Here<'_>) -> Result<String, Str
             let explained = load(here).and_then(|loaded| loaded.explain(key))?;
             Ok(format!("wrote {}\n{}", file.display(), report::explained(&explained)))
         }
-        ConfigCommand::Explain { key } => load(here)?.explain(key).map(|settings| report::explained(&settings)),
+        ConfigCommand::Explain { key } => explained(&load(here)?, key),
         ConfigCommand::Schema => {
             serde_json::to_string_pretty(&docs::schema()).map(|text| text + "\n").map_err(|error| error.to_string())
         }
     }
+}
+
+/// A setting of ours, or a key of Claude Code's with what becomes of it.
+fn explained(loaded: &Loaded, key: &str) -> Result<String, String> {
+    loaded.explain(key).map(|settings| report::explained(&settings)).or_else(|unknown| {
+        let (text, settings) =
+            loaded.explain_foreign(key).map_err(|near| if near.contains("did you mean") { near } else { unknown })?;
+        Ok(format!("{text}\n{}", report::explained(&settings)))
+    })
 }
 
 fn load(here: Here<'_>) -> Result<Loaded, String> {

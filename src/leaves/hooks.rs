@@ -6,6 +6,7 @@
 mod command;
 mod config;
 mod event;
+mod faults;
 mod http;
 mod matcher;
 mod outcome;
@@ -23,7 +24,7 @@ use serde_json::Value;
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::sealed::Sealed;
 
-pub use command::{Settings, plain};
+pub use command::{Limits, Settings, plain};
 pub use config::{Definition, Definitions, Does, Given, Group, OnFailure, Origin, Request};
 pub use event::{EndReason, Event, Occasion, Place, StartSource, Trigger, Worker};
 pub use outcome::{Decision, Outcome, Verdict};
@@ -98,6 +99,8 @@ pub struct Hooks {
     registered: Vec<(Registration, Vec<Arc<Hook>>)>,
     next: u64,
     switch: Switch,
+    /// What those that send may reach.
+    pub limits: Limits,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -142,6 +145,7 @@ impl Hooks {
             registered,
             next: self.next,
             switch: self.switch,
+            limits: self.limits.clone(),
             memory: self.memory.clone(),
         }
     }

@@ -51,7 +51,7 @@ pub use git_hooks::GitHooks;
 pub use permit::{Consent, Permit};
 pub use places::{Places, Run, WITHHELD, in_real_folder};
 pub use repository::OwnGit;
-pub use rule::{Entry, Rule, RuleError, RuleSet, Source};
+pub use rule::{Entry, Rule, RuleError, RuleSet, Source, Walls};
 pub use search_filter::Sight;
 pub use settings::PermissionSettings;
 pub use shell::CommandLine;

@@ -78,6 +78,8 @@ pub struct Settings {
     pub interleaved: bool,
     /// Replaces the budget of every level.
     pub budget_tokens: Option<u32>,
+    /// More than this is never asked of a model.
+    pub max_level: Level,
     pub keywords: Keywords,
     pub budgets: Budgets,
 }
@@ -140,7 +142,8 @@ pub struct Effective {
 /// Decides how hard to think: the first source that answers counts, then the model's limits.
 pub fn effective(asked: &Asked<'_>, settings: &Settings, model: &Abilities) -> Effective {
     let (source, level) = choose(asked, settings, model);
-    let can = model.supported.iter().copied().filter(|can| *can <= level).max().unwrap_or(Level::None);
+    let most = level.min(settings.max_level);
+    let can = model.supported.iter().copied().filter(|can| *can <= most).max().unwrap_or(Level::None);
     Effective {
         level: can,
         asked: level,

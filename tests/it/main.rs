@@ -70,6 +70,8 @@ mod git_hooks;
 mod guarded;
 /// cocode -p: output formats, exit codes, flags, --json-schema.
 mod headless;
+/// Hooks: events beside calls and turns, and rules of `.claude/rules`.
+mod hook_events;
 /// Hooks: where they come from, when they run, what their output does.
 mod hooks;
 /// Sessions of other agents: `cocode import`.

@@ -23,6 +23,8 @@ use crate::tools::{Changed, FileChange, RULES, Undo};
 pub struct Conversation {
     pub session: Session,
     pub(super) memory: Loader,
+    /// Memory files that the model was given, and why, for hooks to hear of.
+    pub(super) loaded: Vec<(PathBuf, &'static str)>,
     watch: reminder::Watch,
     pub(super) media: media::MediaCache,
     pub(super) git: GitStatus,
@@ -40,7 +42,8 @@ pub struct Conversation {
 /// Loads memory files as at the start of a session.
 pub(super) fn fresh_memory(settings: &Settings, places: &Places) -> Loader {
     let home = Some(places.cocode_home.clone());
-    Loader::new(settings.memory_names.clone(), home, places.project.clone())
+    let loader = Loader::new(settings.memory_names.clone(), home, places.project.clone());
+    loader.without(settings.memory_excludes.clone())
 }
 
 impl Conversation {
@@ -65,6 +68,7 @@ impl Conversation {
         Conversation {
             session,
             memory: fresh_memory(settings, &policy.places),
+            loaded: Vec::new(),
             watch: reminder::Watch::default(),
             media: media::MediaCache::default(),
             git,

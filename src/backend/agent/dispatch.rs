@@ -38,7 +38,7 @@ use super::parent_child::Word;
 use super::plan::Leave;
 use super::skill_runs::Invocation;
 use super::subagent::Launcher;
-use super::{Agent, Settings, host, prompt, tasks};
+use super::{Agent, Settings, events, host, prompt, tasks};
 use crate::hooks::Occasion;
 use crate::message::{Block, CallId, Message, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Consent, Decision, Mode, Permit, Places};
@@ -189,11 +189,17 @@ impl Agent {
             let call = known.iter().find(|(call, ..)| *call == id);
             let again = self.repeats.note(&name, &input, &result);
             let read = match call {
-                Some((_, Access::Read { path }, _)) if result.outcome == Outcome::Ok => Some((id, path.clone())),
+                Some((_, Access::Read { path } | Access::Write { path }, _)) if result.outcome == Outcome::Ok => {
+                    Some((id, path.clone()))
+                }
                 _ => None,
             };
             watched.note(&result, changed, millis);
+            let before = events::todos_before(self, &result);
             self.conversation.answer(result, mailbox).await?;
+            if let Some(before) = before {
+                events::todos(self, &before, mailbox, cancel).await?;
+            }
             for after in after {
                 match after {
                     After::EnterPlan => self.set_mode(Mode::Plan, mailbox).await?,
@@ -209,6 +215,7 @@ impl Agent {
             }
             if let Some((call, path)) = read {
                 self.conversation.nested_memory((call, &path), &self.policy, mailbox, cancel).await?;
+                events::instructions(self);
             }
             if again >= REPEATS && end.is_none() {
                 self.repeats.clear();

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::mailbox::{Mailbox, Prompt};
 use super::turn::Turn;
-use super::{Conversation, Failure, hook_env};
+use super::{Conversation, Failure, events, hook_env};
 use crate::hooks::{self, Event as Hook, Hooks, Occasion, Outcome, Place, Worker};
 use crate::message::{Attachment, Message};
 use crate::protocol::Event;
@@ -66,7 +66,7 @@ impl Hooking {
             let file = file.to_string_lossy();
             env.extend(["CLAUDE", "COCODE"].map(|owner| (format!("{owner}_ENV_FILE"), file.to_string())));
         }
-        hooks::Settings { secret_env: tools.secret_env.clone(), env }
+        hooks::Settings { secret_env: tools.secret_env.clone(), env, limits: self.hooks.limits.clone() }
     }
 
     /// Runs the hooks of an occasion. None when the user interrupted them.
@@ -175,7 +175,7 @@ impl Hooking {
 /// What UserPromptSubmit hooks made of a prompt.
 pub(super) enum Submitted {
     /// It is sent, with what hooks add to it.
-    Accepted(Vec<String>),
+    Accepted(Vec<(Hook, String)>),
     /// A hook erased it, and why.
     Erased(String),
     Interrupted,
@@ -192,20 +192,34 @@ impl Turn<'_> {
         if self.agent.hooking.worker.is_some() {
             return Ok(Submitted::Accepted(Vec::new()));
         }
-        let outcome = self.agent.fire(Occasion::user_prompt_submit(&prompt.text), self.mailbox, self.cancel).await?;
-        let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
-        Ok(match outcome.stop.or(outcome.block) {
-            Some(reason) if reason.is_empty() => Submitted::Erased("a UserPromptSubmit hook rejected it".into()),
-            Some(reason) => Submitted::Erased(reason),
-            None => Submitted::Accepted(outcome.context),
-        })
+        let expansion =
+            prompt.skill.as_ref().map(|skill| Occasion::user_prompt_expansion(&skill.name, &skill.args, &prompt.text));
+        let mut added = Vec::new();
+        for occasion in expansion.into_iter().chain([Occasion::user_prompt_submit(&prompt.text)]) {
+            let event = occasion.event;
+            let outcome = self.agent.fire(occasion, self.mailbox, self.cancel).await?;
+            let Some(outcome) = outcome else { return Ok(Submitted::Interrupted) };
+            match outcome.stop.or(outcome.block) {
+                Some(reason) if reason.is_empty() => {
+                    return Ok(Submitted::Erased(format!("a {event} hook rejected it")));
+                }
+                Some(reason) => return Ok(Submitted::Erased(reason)),
+                None => added.extend(outcome.context.into_iter().map(|text| (event, text))),
+            }
+        }
+        Ok(Submitted::Accepted(added))
     }
 
     /// Adds a prompt that hooks accepted, and what they added to it.
-    pub(super) async fn push_submitted(&mut self, prompt: Prompt, context: Vec<String>) -> Result<(), session::Error> {
+    pub(super) async fn push_submitted(
+        &mut self,
+        prompt: Prompt,
+        context: Vec<(Hook, String)>,
+    ) -> Result<(), session::Error> {
+        events::instructions(self.agent);
         self.push_prompt(prompt).await?;
-        for text in context {
-            self.agent.conversation.push(told(Hook::UserPromptSubmit, &text), self.mailbox).await?;
+        for (event, text) in context {
+            self.agent.conversation.push(told(event, &text), self.mailbox).await?;
         }
         Ok(())
     }
@@ -238,7 +252,9 @@ impl Turn<'_> {
             tell_stop(&reason, self.mailbox).await;
             return Ok(false);
         }
-        let Some(reason) = outcome.block else { return Ok(false) };
+        // What a hook only adds continues the work, too.
+        let added = (!outcome.context.is_empty()).then(|| outcome.context.join("\n\n"));
+        let Some(reason) = outcome.block.or(added) else { return Ok(false) };
         if *continued >= MOST_CONTINUED {
             let text = format!("A {event} hook sent the agent on {MOST_CONTINUED} times; that is enough for one turn.");
             self.mailbox.emit(Event::Notice { text }).await;

@@ -30,6 +30,7 @@ impl Conversation {
         let mut memory = self.load(policy, |loader, project, judge| loader.start(project, judge));
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, policy, mailbox, cancel).await);
+        self.loaded.extend(files.iter().map(|file| (file.path.clone(), file.because)));
         let opening = self.opening(&policy.places, model, &files).await;
         self.push(opening, mailbox).await
     }
@@ -80,6 +81,7 @@ impl Conversation {
     pub(super) async fn opening_again(&mut self, policy: &Policy, model: &str) -> Message {
         self.memory = self.memory.fresh();
         let files = self.load(policy, |loader, project, judge| loader.start(project, judge)).files;
+        self.loaded.extend(files.iter().map(|file| (file.path.clone(), "compact")));
         self.opening(&policy.places, model, &files).await
     }
 
@@ -157,7 +159,7 @@ impl Conversation {
         files
     }
 
-    /// Adds memory files that lie between the project and a file that was just read.
+    /// Adds memory files that lie between the project and a file that was just read or changed, and rules about it.
     pub(super) async fn nested_memory(
         &mut self,
         (call, read): (CallId, &Path),
@@ -170,11 +172,15 @@ impl Conversation {
         let mut files = std::mem::take(&mut memory.files);
         files.extend(self.imports(memory, policy, mailbox, cancel).await);
         // The first file is the outermost: the others lie below its folder, or are its imports.
-        let Some(folder) = files.first().and_then(|file| file.path.parent()?.canonicalize().ok()) else {
-            return Ok(());
-        };
+        let Some(first) = files.first() else { return Ok(()) };
+        let of_first = memory::folder_of(&first.path).and_then(|folder| folder.canonicalize().ok());
+        // The user's own rules are about a file wherever it is.
+        let around = |folder: &PathBuf| read.canonicalize().is_ok_and(|read| read.starts_with(folder));
+        let beside = || read.parent()?.canonicalize().ok();
+        let Some(folder) = of_first.filter(around).or_else(beside) else { return Ok(()) };
         let files_read = memory::render(&files);
         let text = format!("Memory files for the folder of {}:\n\n{files_read}", read.display());
+        self.loaded.extend(files.iter().map(|file| (file.path.clone(), file.because)));
         let because = Some(MemoryCause { call, folder });
         let files = files.into_iter().map(|file| file.real).collect();
         let effects = vec![Effect::Memory { files, because }];

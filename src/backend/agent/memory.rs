@@ -1,7 +1,11 @@
-//! Memory files: AGENTS.md and CLAUDE.md, with their `@path` imports, as text for the model.
+//! Memory files: AGENTS.md and CLAUDE.md, with their `@path` imports, and the rules of `.claude/rules`, as text for the model.
+
+mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+use globset::GlobSet;
 
 use crate::permission::Behavior;
 use crate::permission::files::lexical;
@@ -23,13 +27,15 @@ pub struct MemoryFile {
     /// The same without links.
     pub real: PathBuf,
     pub text: String,
+    /// Why it was read, in Claude Code's words.
+    pub because: &'static str,
 }
 
 impl MemoryFile {
     /// One that is not there any more.
     pub fn gone(path: &Path) -> MemoryFile {
         let text = "(The file was removed: what it said no longer applies.)".to_owned();
-        MemoryFile { path: path.to_owned(), real: path.to_owned(), text }
+        MemoryFile { path: path.to_owned(), real: path.to_owned(), text, because: "session_start" }
     }
 }
 
@@ -81,6 +87,10 @@ pub struct Loader {
     names: Vec<String>,
     home: Option<PathBuf>,
     project: PathBuf,
+    /// Files that the user does not want.
+    excluded: GlobSet,
+    /// Why files are looked for now.
+    because: &'static str,
 }
 
 impl Loader {
@@ -89,10 +99,16 @@ impl Loader {
         Loader { names, home, project, ..Loader::default() }
     }
 
+    /// The same without the files whose absolute paths match one of these patterns.
+    pub fn without(self, patterns: Vec<String>) -> Loader {
+        Loader { excluded: rules::patterns(&patterns), ..self }
+    }
+
     /// One that has loaded nothing yet; what the user answered holds.
     pub fn fresh(&self) -> Loader {
         let (allowed, refused, names) = (self.allowed.clone(), self.refused.clone(), self.names.clone());
-        Loader { allowed, refused, ..Loader::new(names, self.home.clone(), self.project.clone()) }
+        let excluded = self.excluded.clone();
+        Loader { allowed, refused, excluded, ..Loader::new(names, self.home.clone(), self.project.clone()) }
     }
 
     /// How many files the session may still ask about when so many are to be asked about anyway.
@@ -123,6 +139,7 @@ impl Loader {
     /// Loads the user's files, then those of every folder from the top of the file system down to `cwd`.
     pub fn start(&mut self, cwd: &Path, judge: Judge) -> Memory {
         let mut memory = Memory::default();
+        self.because = "session_start";
         if let Some(home) = self.home.clone() {
             self.folder(&home, judge, &mut memory);
         }
@@ -134,24 +151,49 @@ impl Loader {
         memory
     }
 
-    /// Loads what lies between the project and a file that was read for the first time.
+    /// Loads what lies between the project and a file that was read or changed for the first time, and the rules that mean
+    /// this file.
     pub fn below(&mut self, file: &Path, judge: Judge) -> Memory {
         let mut memory = Memory::default();
-        let Some(folder) = file.parent().filter(|folder| folder.starts_with(&self.project)) else { return memory };
-        let mut folders: Vec<PathBuf> =
-            folder.ancestors().take_while(|folder| *folder != self.project).map(Path::to_path_buf).collect();
+        let folder = file.parent().filter(|folder| folder.starts_with(&self.project));
+        let mut folders: Vec<PathBuf> = folder.map_or_else(Vec::new, |folder| {
+            folder.ancestors().take_while(|folder| *folder != self.project).map(Path::to_path_buf).collect()
+        });
         folders.reverse();
-        for folder in folders {
-            self.folder(&folder, judge, &mut memory);
+        self.because = "nested_traversal";
+        for folder in &folders {
+            self.folder(folder, judge, &mut memory);
+        }
+        self.because = "path_glob_match";
+        // The user's own rules are about every project.
+        let around = self.project.ancestors().map(|folder| (folder.to_path_buf(), folder.to_path_buf()));
+        let own = self.home.iter().map(|home| (home.clone(), self.project.clone()));
+        let nested = folders.into_iter().map(|folder| (folder.clone(), folder));
+        for (folder, base) in own.chain(around).chain(nested).collect::<Vec<_>>() {
+            let Ok(file) = file.strip_prefix(&base) else { continue };
+            for rule in rules::below(&rules::folder_of(&folder, self.home.as_deref())) {
+                if rules::scope(&rule).is_some_and(|scope| rules::mean(&scope, file)) {
+                    self.file((&rule, &rule), 0, judge, &mut memory);
+                }
+            }
         }
         memory
     }
 
     fn folder(&mut self, folder: &Path, judge: Judge, memory: &mut Memory) {
         for name in self.names.clone() {
-            let path = folder.join(name);
+            let path = in_place_of(&folder.join(&name)).unwrap_or_else(|| folder.join(name));
             self.file((&path, &path), 0, judge, memory);
         }
+        for rule in rules::below(&rules::folder_of(folder, self.home.as_deref())) {
+            if rules::scope(&rule).is_none() {
+                self.file((&rule, &rule), 0, judge, memory);
+            }
+        }
+    }
+
+    fn is_excluded(&self, path: &Path) -> bool {
+        self.excluded.is_match(path)
     }
 
     /// `from` is the file that imports `path`, or `path` itself.
@@ -160,6 +202,9 @@ impl Loader {
         let Ok(real) = path.canonicalize() else { return };
         let spent: usize = self.seen.values().sum();
         if !real.is_file() || self.seen.contains_key(&real) || spent >= TOTAL_CAP {
+            return;
+        }
+        if self.is_excluded(path) || self.is_excluded(&real) {
             return;
         }
         let whose = if self.is_own(&real, from, path) { Whose::Own } else { Whose::Any };
@@ -187,9 +232,13 @@ impl Loader {
             text.truncate(floor(&text, cap));
             text.push_str("\n[cut: the file exceeds the limit for memory files]");
         }
+        if rules::around(path, self.home.as_deref()).is_some() {
+            text = rules::body(&text).to_owned();
+        }
         self.seen.insert(real.clone(), text.len());
         let imports = imports(&text);
-        memory.files.push(MemoryFile { path: path.to_path_buf(), real, text });
+        let because = if depth > 0 { "include" } else { self.because };
+        memory.files.push(MemoryFile { path: path.to_path_buf(), real, text, because });
         if depth >= DEPTH {
             return;
         }
@@ -210,6 +259,11 @@ impl Loader {
         if self.home.as_ref().is_some_and(within) {
             return true;
         }
+        if let Some(rules) = rules::around(path, self.home.as_deref()) {
+            let above = rules.parent().and_then(Path::parent).is_some_and(|folder| self.project.starts_with(folder));
+            let inside = rules.canonicalize().is_ok_and(|rules| real.starts_with(rules));
+            return from == path && above && inside && belongs_to_user(real);
+        }
         let named =
             |path: &Path| path.file_name().is_some_and(|name| self.names.iter().any(|known| name == known.as_str()));
         let Some(folder) = path.parent().filter(|folder| named(path) && self.project.starts_with(folder)) else {
@@ -228,6 +282,21 @@ impl Loader {
             return user.join(rest);
         }
         lexical(&file.parent().unwrap_or(Path::new("/")).join(import))
+    }
+}
+
+/// What is read instead of a file: `AGENTS.override.md` beside `AGENTS.md`, unless it is empty.
+fn in_place_of(file: &Path) -> Option<PathBuf> {
+    let other = file.with_file_name("AGENTS.override.md");
+    let says = |bytes: Vec<u8>| !bytes.trim_ascii().is_empty();
+    (file.ends_with("AGENTS.md") && regular::read(&other, FILE_CAP as u64).is_ok_and(says)).then_some(other)
+}
+
+/// The folder that a memory file belongs to.
+pub(super) fn folder_of(path: &Path) -> Option<&Path> {
+    match rules::around(path, None) {
+        Some(rules) => rules.parent()?.parent(),
+        None => path.parent(),
     }
 }
 
@@ -295,7 +364,7 @@ mod tests {
     }
 
     /// As the permission engine would: what lies outside asks, .env is denied.
-    fn judged(path: &Path, project: &Path, whose: Whose) -> (Behavior, String) {
+    pub(super) fn judged(path: &Path, project: &Path, whose: Whose) -> (Behavior, String) {
         let real = path.canonicalize().unwrap();
         match (real.ends_with(".env"), real.starts_with(project) || whose == Whose::Own) {
             (true, _) => (Behavior::Deny, "rule".into()),

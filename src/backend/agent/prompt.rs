@@ -1,14 +1,28 @@
 //! What every conversation opens with: the constant system prompt, and the facts of the session, frozen in its first message.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::memory;
+use super::{Settings, memory};
 use crate::message::{Attachment, Kind, Message};
 use crate::permission::OwnGit;
 
 /// The system prompt. It never changes within a session, in any mode, so that the cached prefix holds.
 pub const SYSTEM: &str = include_str!("../../../assets/prompts/system.md");
+
+/// The system prompt without its instructions for coding: an output style has its own.
+pub fn without_coding() -> String {
+    let (before, rest) = SYSTEM.split_once("# How to work\n").expect("the prompt says how to work");
+    let (_, after) = rest.split_once("\n# ").expect("a section follows");
+    format!("{before}# {after}")
+}
+
+/// The system prompt of a session that begins with these settings.
+pub(super) fn system(settings: &Settings) -> Arc<str> {
+    let own = settings.system.as_deref().unwrap_or(SYSTEM);
+    settings.append_system.as_ref().map_or_else(|| own.into(), |more| format!("{own}\n\n{more}").into())
+}
 
 /// Longest wait for git's status; a huge work tree must not hold the first request up.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -98,6 +112,8 @@ pub fn opening(environment: &Environment, files: &[memory::MemoryFile]) -> Messa
     text.push_str(&format!("Platform: {} {}\n", std::env::consts::OS, std::env::consts::ARCH));
     text.push_str(&format!("Date: {}\nModel: {}\n", environment.date, environment.model));
     match &environment.git {
+        // The user does not want it told.
+        Some(status) if status.is_empty() => {}
         Some(status) => text.push_str(&format!("Git status when the session began:\n{status}\n")),
         None => text.push_str("Not a git repository.\n"),
     }

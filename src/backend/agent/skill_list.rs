@@ -1,6 +1,6 @@
 //! The list of skills that the model is given: once, before the first prompt; later only what changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::skill_runs::Runs;
@@ -11,6 +11,17 @@ use crate::session::Context;
 const OPENING: &str = "# Skills\nInstructions for recurring tasks. If one matches the request, call it with the Skill tool before you begin; the user starts one as /name.";
 const CHANGED: &str = "# New or changed skills";
 const GONE: &str = "Removed: ";
+
+/// How much of skills the model is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Most characters of the list.
+    pub budget: usize,
+    /// Most characters of one description; None: as many as there is room for.
+    pub description: Option<usize>,
+    /// Skills of which only the name is told.
+    pub bare: BTreeSet<String>,
+}
 
 /// A list that fits the budget, and what that cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +34,14 @@ pub struct List {
     pub left_out: usize,
 }
 
-/// What the model is told of each skill, in at most `budget` characters: the least used ones are shortened first.
-pub fn list(registry: &Registry, budget: usize) -> List {
+/// What the model is told of each skill, as far as there is room: the least used ones are shortened first.
+pub fn list(registry: &Registry, room: &Room) -> List {
+    let Room { budget, description, bare } = room;
+    let most = |command: &Command| if bare.contains(&command.name) { 0 } else { description.unwrap_or(usize::MAX) };
+    let full = |command: &Command| line(command, most(command));
+    let budget = *budget;
     let mut rows: Vec<(&Command, String)> =
-        registry.model_invocable().map(|command| (command, line(command, usize::MAX))).collect();
+        registry.model_invocable().map(|command| (command, full(command))).collect();
     // The most used first, and of those never used the stronger source.
     rows.sort_by_key(|(command, _)| std::cmp::Reverse(command.score));
     let chars = |text: &str| text.chars().count() + 1;
@@ -39,7 +54,7 @@ pub fn list(registry: &Registry, budget: usize) -> List {
             }
             let short = line(command, most);
             if short.len() < text.len() {
-                shortened += usize::from(*text == line(command, usize::MAX));
+                shortened += usize::from(*text == full(command));
                 total = total - chars(text) + chars(&short);
                 *text = short;
             }
@@ -95,7 +110,7 @@ impl Runs {
     /// What the model is to be told of skills before a prompt: all of them at first, then what changed.
     pub(super) fn news(&self, context: &Context) -> Option<Message> {
         let (now, _) = self.settings.catalog.refresh();
-        let List { lines, left_out, .. } = list(&now.registry, self.settings.list_budget);
+        let List { lines, left_out, .. } = list(&now.registry, &self.settings.room);
         let Some(known) = told(effects(context)) else { return (!lines.is_empty()).then(|| whole(lines, left_out)) };
         let (lines, gone) = changes(&now.registry, lines, &known);
         let mut parts = Vec::new();
@@ -117,7 +132,7 @@ impl Runs {
 
     fn list(&self) -> List {
         let (now, _) = self.settings.catalog.refresh();
-        list(&now.registry, self.settings.list_budget)
+        list(&now.registry, &self.settings.room)
     }
 }
 
@@ -174,12 +189,24 @@ mod tests {
         Registry::with_skills(&skills, |name| if name == used { 1.0 } else { 0.0 }).0
     }
 
+    fn room(budget: usize) -> Room {
+        Room { budget, ..Room::default() }
+    }
+
+    #[test]
+    fn a_skill_may_be_told_by_its_name_alone() {
+        let registry = registry(&[("a", "about a"), ("b", "about b")], "");
+        let room = Room { description: Some(6), bare: BTreeSet::from(["b".to_owned()]), ..room(1_000) };
+        let List { lines, shortened, .. } = list(&registry, &room);
+        assert_eq!((lines["a"].as_str(), lines["b"].as_str(), shortened), ("- a: about…", "- b", 0));
+    }
+
     #[test]
     fn the_least_used_are_shortened_first() {
         let long = "x".repeat(300);
         let registry = registry(&[("a", &long), ("b", &long), ("c", &long)], "c");
         let check = |budget: usize, want: [usize; 3], shortened: usize, left_out: usize| {
-            let list = list(&registry, budget);
+            let list = list(&registry, &room(budget));
             let sizes = ["a", "b", "c"].map(|name| list.lines.get(name).map_or(0, |line| line.chars().count()));
             assert_eq!((sizes, list.shortened, list.left_out), (want, shortened, left_out), "{budget}");
             assert!(list.lines.values().map(|line| line.chars().count() + 1).sum::<usize>() <= budget);
@@ -196,11 +223,11 @@ mod tests {
     #[test]
     fn a_skill_without_room_is_not_removed() {
         let skills = [("a", "d"), ("b", "d"), ("c", "d")];
-        let told = list(&registry(&skills, "a"), 8).lines;
+        let told = list(&registry(&skills, "a"), &room(8)).lines;
         let known: BTreeMap<&str, &str> =
             told.iter().map(|(name, line)| (name.as_str(), line.as_str())).chain([("z", "- z")]).collect();
         let now = registry(&skills, "c");
-        let (new, gone) = changes(&now, list(&now, 8).lines, &known);
+        let (new, gone) = changes(&now, list(&now, &room(8)).lines, &known);
         assert_eq!(
             (told.len(), new.into_keys().collect::<Vec<_>>(), gone),
             (2, vec!["c".to_owned()], vec!["z".to_owned()])

@@ -43,8 +43,10 @@ pub struct Settings {
     pub models: Lookup,
     pub verbosity: Verbosity,
     pub named: Named,
-    /// Most characters of the list that the model is given.
-    pub list_budget: usize,
+    /// How much of the list the model is given.
+    pub room: super::skill_list::Room,
+    /// Whether commands in the text of skills run.
+    pub shell: bool,
 }
 
 /// Whether a reminder begins with the name of its skill.

@@ -1,5 +1,6 @@
-//! Claude Code's settings files: the documented keys are read, all others are ignored.
+//! Claude Code's settings files: each of its keys becomes a setting of ours, or is named with the reason why not.
 
+pub(super) mod keys;
 mod sandbox;
 
 use std::path::Path;
@@ -7,39 +8,10 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 use toml::{Table, Value};
 
+use self::keys::{As, Fate, Ours};
 use super::json::object;
 use super::layer::{Layer, Problem, Source, read_text};
 use crate::hooks::Definitions;
-use crate::stdx::nearest::nearest;
-
-/// Keys of `permissions` that mean something here.
-const PERMISSIONS: [&str; 6] =
-    ["allow", "ask", "deny", "additionalDirectories", "defaultMode", "disableBypassPermissionsMode"];
-/// What restricts elsewhere and does not here, with what holds instead: nobody must rely on it.
-const WITHOUT_EFFECT: &[(&str, &str)] = &[
-    ("permissions.blockReadsOutsideWorkingDirectories", "reading outside of the working folders asks"),
-    ("permissions.blockWritesOutsideWorkingDirectories", "writing outside of the working folders asks"),
-    ("permissions.denyInsteadOfPrompting", "calls ask as usual; `defaultMode` dontAsk denies instead"),
-    ("allowManagedHooksOnly", "hooks of the user and of trusted projects run, too"),
-    ("allowManagedPermissionRulesOnly", "rules of the user and of trusted projects also count"),
-    ("availableModels", "every model can be chosen"),
-    ("deniedModels", "every model can be chosen"),
-    ("disableSkillShellExecution", "commands in skills run under the permission rules"),
-    ("claudeMdExcludes", "every memory file is read"),
-    ("maxEffortLevel", "every thinking level can be chosen"),
-    ("disableBundledSkills", "the skills that ship with cocode can be used"),
-    ("skillOverrides", "every skill is offered as its own file says"),
-    ("strictPluginOnlyCustomization", "skills, agents and hooks of the user and of trusted projects also load"),
-    ("strictKnownMarketplaces", "plugins of every marketplace can be installed"),
-    ("blockedMarketplaces", "plugins of every marketplace can be installed"),
-    ("processWrapper", "commands run without it"),
-    ("allowedMcpServers", "every server that you approved or set up yourself can run"),
-    ("allowManagedMcpServersOnly", "every server that you approved or set up yourself can run"),
-    ("requiredMinimumVersion", "it is about versions of Claude Code"),
-    ("requiredMaximumVersion", "it is about versions of Claude Code"),
-];
-/// Keys that restrict nothing here since there is nothing to restrict.
-const NOTHING_TO_DO: [&str; 1] = ["disableAutoMode"];
 
 /// Reads a `settings.json`; `None` if it does not exist. The list is of values that are left out, with the reason.
 ///
@@ -65,20 +37,21 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
     if let Some(model) = reading.string(&settings, "model", "a string").filter(|model| model != "default") {
         reading.put("model", Value::String(model));
     }
-    if let Some(given) = settings.get("cleanupPeriodDays").filter(|given| !given.is_null()) {
-        match given.as_i64().filter(|days| (0..=i64::from(u32::MAX)).contains(days)) {
-            Some(days) => reading.put("sessions", table("cleanup_period_days", Value::Integer(days))),
-            None => reading.wrong("cleanupPeriodDays", "a number of days"),
-        }
+    reading.simple(&settings, keys::KEYS, "");
+    if source != Source::Policy && reading.root.remove("managed_hooks_only").is_some() {
+        reading.say("`allowManagedHooksOnly` only counts in managed settings".into());
     }
-    if let Some(on) = reading.flag(&settings, "autoCompactEnabled") {
-        reading.put("compact", table("auto", Value::Boolean(on)));
+    reading.thinking(&settings);
+    if reading.flag(&settings, "fileCheckpointingEnabled") == Some(false) {
+        reading.put("undo.commands", Value::Boolean(false));
+        reading.say("`fileCheckpointingEnabled` only counts for commands: edits can always be undone".into());
     }
-    if let Some(off) = reading.flag(&settings, "disableAllHooks") {
-        reading.put("disable_all_hooks", Value::Boolean(off));
-    }
+    reading.attribution(&settings);
+    reading.skill_overrides(&settings);
+    let mut unguarded = Vec::new();
     if let Some(given) = settings.get("hooks") {
         let (hooks, ignored) = Definitions::read(given);
+        unguarded = hooks.unguarded(given);
         ignored.into_iter().for_each(|why| reading.say(why));
         if let Ok(hooks) = Value::try_from(&hooks)
             && hooks.as_table().is_some_and(|table| !table.is_empty())
@@ -86,30 +59,19 @@ fn parse(source: Source, file: &Path, text: &str) -> Result<(Layer, Vec<Problem>
             reading.put("hooks", hooks);
         }
     }
-    match settings.get("editorMode") {
-        // `emacs` is what an earlier version called its own way.
-        Some(Json::String(mode)) if matches!(mode.as_str(), "normal" | "vim" | "emacs") => {
-            let mode = if mode == "vim" { "vim" } else { "normal" };
-            reading.put("tui", table("editor_mode", Value::String(mode.to_owned())));
-        }
-        None | Some(Json::Null) => {}
-        Some(_) => reading.wrong("editorMode", "normal or vim"),
-    }
     reading.servers(&settings);
     reading.plugins(&settings);
     reading.status_line(&settings);
     if let Some(command) = reading.string(&settings, "apiKeyHelper", "a shell command") {
         // The key that it prints may be one of a gateway: both headers carry it, as wherever else this setting is read.
-        let provider = Table::from_iter([
-            ("api_key_command".to_owned(), Value::String(command)),
-            ("key_header".to_owned(), Value::String("both".into())),
-        ]);
-        reading.put("providers", table("anthropic", Value::Table(provider)));
+        reading.put("providers.anthropic.api_key_command", Value::String(command));
+        reading.put("providers.anthropic.key_header", Value::String("both".into()));
     }
     let variables = reading.variables(&settings);
     let Reading { root, mut left_out, .. } = reading;
     let problem = |message: String| Problem { place: file.display().to_string(), message };
     let mut layer = Layer::of_file(source, file, root);
+    layer.unguarded = unguarded;
     let unread = layer.take_variables(&|name| variables.get(name)?.as_str().map(str::to_owned));
     left_out.extend(unread.into_iter().map(|odd| problem(format!("{odd}"))));
     Ok((layer, left_out))
@@ -131,8 +93,16 @@ impl Reading {
         self.say(format!("`{key}` is ignored: it must be {want}"));
     }
 
+    /// Sets a setting of ours, by its dotted key.
     fn put(&mut self, key: &str, value: Value) {
-        self.root.insert(key.to_owned(), value);
+        let (tables, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let mut table = &mut self.root;
+        for part in tables.split('.').filter(|part| !part.is_empty()) {
+            let inner = table.entry(part).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(inner) = inner else { return };
+            table = inner;
+        }
+        table.insert(name.to_owned(), value);
     }
 
     /// A text that is not empty.
@@ -210,7 +180,7 @@ impl Reading {
                 _ => self.wrong(&format!("enabledPlugins.{id}"), "true or false"),
             }
         }
-        self.put("plugins", table("enabled", Value::Table(enabled)));
+        self.put("plugins.enabled", Value::Table(enabled));
     }
 
     fn status_line(&mut self, settings: &Map<String, Json>) {
@@ -235,28 +205,95 @@ impl Reading {
         }
     }
 
+    /// Names keys that restrict elsewhere and not here, and those that nobody knows.
     fn without_effect(&mut self, settings: &Map<String, Json>) {
-        for &(key, instead) in WITHOUT_EFFECT {
-            let value = match key.strip_prefix("permissions.") {
-                Some(key) => settings.get("permissions").and_then(|given| given.get(key)),
-                None => settings.get(key),
-            };
-            if value.is_some_and(restricts) {
-                self.say(format!("`{key}` has no effect: {instead}"));
-            }
-        }
-        for key in settings.keys() {
-            match key.as_str() {
-                "allow" | "ask" | "deny" => {
+        let inner = settings.get("permissions").and_then(Json::as_object);
+        let inner = inner.into_iter().flatten().map(|(key, value)| (format!("permissions.{key}"), value));
+        for (key, value) in inner.chain(settings.iter().map(|(key, value)| (key.clone(), value))) {
+            match keys::fate(&key) {
+                Some(Fate::Guard(instead)) if restricts(value) => {
+                    self.say(format!("`{key}` has no effect: {instead}"));
+                }
+                Some(_) => {}
+                None if matches!(key.as_str(), "allow" | "ask" | "deny") => {
                     self.say(format!("`{key}` is ignored; did you mean `permissions.{key}`?"));
                 }
-                "permissions" | "hooks" | "disableAllHooks" => {}
-                _ => {
-                    if let Some(near) = nearest(key, ["permissions", "hooks", "disableAllHooks"]) {
-                        self.say(format!("`{key}` is ignored; did you mean `{near}`?"));
+                None => self.say(match keys::near(&key) {
+                    Some(near) => format!("`{key}` is ignored; did you mean `{near}`?"),
+                    None => format!("`{key}` is ignored: neither Claude Code nor cocode knows it"),
+                }),
+            }
+        }
+    }
+
+    /// Reads what only has to be put into another place.
+    fn simple(&mut self, settings: &Map<String, Json>, keys: &[keys::Key], before: &str) {
+        for (key, fate) in keys {
+            let (Fate::Sets(ours, how), Some(given)) = (fate, settings.get(*key).filter(|given| !given.is_null()))
+            else {
+                continue;
+            };
+            match converted(given, *how) {
+                Ok(value) => self.put(ours, value),
+                Err(want) => self.wrong(&format!("{before}{key}"), &want),
+            }
+        }
+    }
+
+    /// `alwaysThinkingEnabled`, which says more than an effort where it is false.
+    fn thinking(&mut self, settings: &Map<String, Json>) {
+        match self.flag(settings, "alwaysThinkingEnabled") {
+            Some(true) => self.put("thinking.auto_enable", Value::Boolean(true)),
+            Some(false) => {
+                self.put("thinking.auto_enable", Value::Boolean(false));
+                self.put("thinking.default_level", Value::String("none".into()));
+            }
+            None => {}
+        }
+    }
+
+    /// What is added to commits and pull requests. `includeCoAuthoredBy` is the older key: it only counts alone.
+    fn attribution(&mut self, settings: &Map<String, Json>) {
+        let off = self.flag(settings, "includeCoAuthoredBy") == Some(false);
+        let mut texts = [("commit", off.then(String::new)), ("pr", off.then(String::new))];
+        match settings.get("attribution") {
+            None | Some(Json::Null | Json::Bool(true)) => {}
+            Some(Json::Bool(false)) => texts.iter_mut().for_each(|(_, text)| *text = Some(String::new())),
+            Some(Json::Object(given)) => {
+                for (key, text) in &mut texts {
+                    match given.get(*key) {
+                        None | Some(Json::Null) => {}
+                        Some(Json::String(own)) => *text = Some(own.clone()),
+                        Some(_) => self.wrong(&format!("attribution.{key}"), "a string"),
                     }
                 }
             }
+            Some(_) => self.wrong("attribution", "an object"),
+        }
+        for (key, text) in texts {
+            if let Some(text) = text {
+                self.put(&format!("attribution.{key}"), Value::String(text));
+            }
+        }
+    }
+
+    fn skill_overrides(&mut self, settings: &Map<String, Json>) {
+        const WORDS: [&str; 4] = ["on", "name-only", "user-invocable-only", "off"];
+        match settings.get("skillOverrides") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(given)) => {
+                let mut overrides = Table::new();
+                for (name, value) in given {
+                    match value.as_str().filter(|word| WORDS.contains(word)) {
+                        Some(word) => drop(overrides.insert(name.clone(), Value::String(word.to_owned()))),
+                        None => self.wrong(&format!("skillOverrides.{name}"), &format!("one of {}", WORDS.join(", "))),
+                    }
+                }
+                if !overrides.is_empty() {
+                    self.put("skills.overrides", Value::Table(overrides));
+                }
+            }
+            Some(_) => self.wrong("skillOverrides", "an object"),
         }
     }
 
@@ -273,6 +310,9 @@ impl Reading {
         }
         if !permissions.is_empty() {
             self.put("permissions", Value::Table(permissions));
+        }
+        if let Some(Json::Object(given)) = settings.get("permissions") {
+            self.simple(given, keys::PERMISSIONS, "permissions.");
         }
     }
 
@@ -306,15 +346,6 @@ impl Reading {
             if given.get(theirs).is_some_and(Json::is_array) || !list.is_empty() {
                 permissions.insert(ours.into(), Value::Array(list));
             }
-        }
-        let told = |key: &str| {
-            NOTHING_TO_DO.contains(&key) || WITHOUT_EFFECT.iter().any(|(known, _)| known.ends_with(&format!(".{key}")))
-        };
-        for key in given.keys().filter(|key| !PERMISSIONS.contains(&key.as_str()) && !told(key)) {
-            self.say(match nearest(key, PERMISSIONS) {
-                Some(near) => format!("`permissions.{key}` is ignored; did you mean `permissions.{near}`?"),
-                None => format!("`permissions.{key}` is ignored: cocode does not know it"),
-            });
         }
         match given.get("defaultMode") {
             None | Some(Json::Null) => {}
@@ -407,8 +438,44 @@ fn restricts(value: &Json) -> bool {
     }
 }
 
-fn table(key: &str, value: Value) -> Value {
-    Value::Table(Table::from_iter([(key.to_owned(), value)]))
+/// A value as one of ours.
+///
+/// # Errors
+/// What it must be.
+fn converted(given: &Json, how: As) -> Result<Value, String> {
+    let flag = || given.as_bool().ok_or("true or false".to_owned());
+    match how {
+        As::Flag => Ok(Value::Boolean(flag()?)),
+        As::Off => Ok(Value::Boolean(!flag()?)),
+        As::Text => {
+            let text = given.as_str().filter(|text| !text.trim().is_empty());
+            Ok(Value::String(text.ok_or("a string")?.to_owned()))
+        }
+        As::Texts => {
+            let items = given.as_array().ok_or("a list of strings")?.iter();
+            let texts = items.map(|item| item.as_str().map(|text| Value::String(text.to_owned())));
+            Ok(Value::Array(texts.collect::<Option<_>>().ok_or("a list of strings")?))
+        }
+        As::Count(least) => {
+            let count = given.as_i64().filter(|count| (least..=i64::from(u32::MAX)).contains(count));
+            count.map(Value::Integer).ok_or(format!("a whole number, at least {least}"))
+        }
+        As::Share => {
+            let share = given.as_f64().filter(|share| *share > 0.0 && *share <= 1.0);
+            share.map(Value::Float).ok_or("a number above 0, at most 1".into())
+        }
+        As::Word(words) => {
+            let word = given.as_str().and_then(|word| words.iter().find(|(theirs, _)| *theirs == word));
+            match word {
+                Some((_, Ours::Text(ours))) => Ok(Value::String((*ours).to_owned())),
+                Some((_, Ours::Flag(ours))) => Ok(Value::Boolean(*ours)),
+                None => Err(format!(
+                    "one of {} here",
+                    words.iter().map(|(theirs, _)| *theirs).collect::<Vec<_>>().join(", ")
+                )),
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -431,7 +498,7 @@ mod tests {
     #[test]
     fn documented_keys_are_read_and_foreign_ones_left_alone() {
         check("", "");
-        check(r#"{"spinnerVerbs": [], "includeCoAuthoredBy": false}"#, "");
+        check(r#"{"spinnerVerbs": [], "$schema": "x"}"#, "");
         check(
             r#"{"statusLine": {"type": "command", "command": "~/.claude/line.sh", "padding": 2, "refreshInterval": 5}}"#,
             "status_line.command = \"~/.claude/line.sh\"\nstatus_line.padding = 2\nstatus_line.refresh_s = 5",
@@ -447,7 +514,7 @@ mod tests {
              s.json: `env.X` is ignored: it must be a string",
         );
         check(r#"{"editorMode": "vim", "model": null}"#, "tui.editor_mode = \"vim\"");
-        check(r#"{"editorMode": 1}"#, "s.json: `editorMode` is ignored: it must be normal or vim");
+        check(r#"{"editorMode": 1}"#, "s.json: `editorMode` is ignored: it must be one of normal, vim, emacs here");
         check(
             r#"{"env": {"ANTHROPIC_BASE_URL": "http://gate", "ANTHROPIC_AUTH_TOKEN": "t", "DISABLE_COMPACT": "maybe"}, "apiKeyHelper": "cat key"}"#,
             "env.ANTHROPIC_AUTH_TOKEN = \"t\"\nenv.ANTHROPIC_BASE_URL = \"http://gate\"\nenv.DISABLE_COMPACT = \"maybe\"\n\
@@ -464,6 +531,171 @@ mod tests {
         );
     }
 
+    /// Every top-level key of Claude Code 2.1.330, as its reference and our specification name them.
+    const ALL: &str = "$schema advisorModel agent agentPushNotifEnabled allowAllClaudeAiMcps allowManagedHooksOnly \
+        allowManagedMcpServersOnly allowManagedPermissionRulesOnly additionalMarketplaces allowedChannelPlugins \
+        allowedHttpHookUrls allowedMarketplaces allowedMcpServers alwaysThinkingEnabled apiKeyHelper appendPlugins \
+        askUserQuestionTimeout attribution autoCompactEnabled autoCompactWindow autoContinueAtUsageLimit autoDreamEnabled \
+        autoMemoryDirectory autoMemoryEnabled autoMode autoScrollEnabled autoUpdates autoUpdatesChannel availableModels \
+        awaySummaryEnabled awsAuthRefresh awsCredentialExport axScreenReader bashEditDiffEnabled bashOutputMaxChars \
+        blockedMarketplaces browserExternalPageTools channelsEnabled claudeMd claudeMdExcludes cleanupPeriodDays \
+        companyAnnouncements crossSessionInbound defaultShell deniedMcpServers deniedModels dialogExpiry disableAgentView \
+        disableAllHooks disableArtifact disableAutoMode disableBrowserExternalNavigation disableBundledSkills \
+        disableClaudeAiConnectors disableCommandPluginSources disableDeepLinkRegistration disableDesktopLocalSessions \
+        disableMobileSimulatorTools disableRemoteControl disableSideloadFlags disableSkillShellExecution disableWorkflows \
+        disabledMcpjsonServers editorMode effortLevel emojiCompletionEnabled enableAllProjectMcpServers enableArtifact \
+        enableWorkflows enabledMcpjsonServers enabledPlugins enforceAvailableModels env extraKnownMarketplaces \
+        fallbackModel fastMode fastModePerSessionOptIn feedbackSurveyRate feedbackSurveyState fileCheckpointingEnabled \
+        fileSuggestion footerLinksRegexes forceLoginGatewayUrl forceLoginMethod forceLoginOrgUUID \
+        forceRemoteSettingsRefresh gcpAuthRefresh hooks httpHookAllowedEnvVars idleCompaction includeCoAuthoredBy \
+        includeGitInstructions inputNeededNotifEnabled isolatePeerMachines keybindingFlavor language managedMcpServers \
+        managedSourcesBehavior maxEffortLevel maxProseWidth minimumVersion model modelOverrides modelPicker modelPricing \
+        modelSettings otelHeadersHelper outputStyle parentSettingsBehavior permissions plansDirectory pluginConfigs \
+        pluginSuggestionMarketplaces pluginTrustMessage policyHelper prUrlTemplate precomputeCompactionEnabled \
+        preferredNotifChannel prefersReducedMotion prependPlugins processWrapper promptCacheTtl promptSuggestionEnabled \
+        proxyAuthHelper remote remoteControlAtStartup requiredMaximumVersion requiredMinimumVersion respectGitignore \
+        respondToBashCommands sandbox showClearContextOnPlanAccept showMessageTimestamps showThinkingSummaries \
+        showTurnDuration skillListingBudgetFraction skillListingMaxDescChars skillOverrides skipAutoPermissionPrompt \
+        skipDangerousModePermissionPrompt skipWebFetchPreflight spellcheck spinnerTipsEnabled spinnerTipsOverride \
+        spinnerVerbs sshConfigs sshHostAllowlist statusLine strictKnownMarketplaces strictPluginOnlyCustomization \
+        subagentPromptCacheTtl subagentStatusLine switchModelsOnFlag syncClaudeAiSkills syntaxHighlightingDisabled \
+        taskOutputMaxChars teammateMode terminalProgressBarEnabled terminalTitleFromRename theme timeFormat timeZone \
+        todoFeatureEnabled tui ultracode useAutoModeDuringPlan verbose viewMode vimInsertModeRemaps voice voiceEnabled \
+        wheelScrollAccelerationEnabled workflowKeywordTriggerEnabled workflowSizeGuideline worktree \
+        wslInheritsWindowsSettings permissions.allow permissions.ask permissions.deny permissions.additionalDirectories \
+        permissions.defaultMode permissions.disableBypassPermissionsMode permissions.disableAutoMode \
+        permissions.blockReadsOutsideWorkingDirectories permissions.blockWritesOutsideWorkingDirectories \
+        permissions.denyInsteadOfPrompting";
+
+    /// A value of each key that is read, and what comes of it.
+    const EFFECTS: &[(&str, &str, &str)] = &[
+        ("model", r#""opus""#, "model = \"opus\""),
+        ("availableModels", r#"["sonnet", "haiku"]"#, "available_models = [\"sonnet\", \"haiku\"]"),
+        ("deniedModels", r#"["opus"]"#, "denied_models = [\"opus\"]"),
+        ("alwaysThinkingEnabled", "true", "thinking.auto_enable = true"),
+        ("effortLevel", r#""medium""#, "thinking.default_level = \"deep\""),
+        ("maxEffortLevel", r#""low""#, "thinking.max_level = \"none\""),
+        ("language", r#""japanese""#, "language = \"japanese\""),
+        ("outputStyle", r#""Explanatory""#, "output_style = \"Explanatory\""),
+        ("permissions", r#"{"deny": ["Read"]}"#, "permissions.deny = [\"Read\"]"),
+        (
+            "hooks",
+            r#"{"Stop": [{"hooks": [{"type": "command", "command": "a"}]}]}"#,
+            "hooks.Stop = [{ hooks = [{ command = \"a\", type = \"command\" }] }]",
+        ),
+        ("disableAllHooks", "true", "disable_all_hooks = true"),
+        ("allowManagedHooksOnly", "true", "s.json: `allowManagedHooksOnly` only counts in managed settings"),
+        ("allowedHttpHookUrls", r#"["http://a/*"]"#, "allowed_hook_urls = [\"http://a/*\"]"),
+        ("httpHookAllowedEnvVars", r#"["A"]"#, "allowed_hook_variables = [\"A\"]"),
+        ("sandbox", r#"{"enabled": true}"#, "sandbox.approved = \"workspace\""),
+        ("env", r#"{"A": "b"}"#, "env.A = \"b\""),
+        ("autoCompactEnabled", "false", "compact.auto = false"),
+        ("autoCompactWindow", "500000", "compact.auto_compact_threshold = 500000"),
+        ("claudeMdExcludes", r#"["**/x/CLAUDE.md"]"#, "memory.excludes = [\"**/x/CLAUDE.md\"]"),
+        (
+            "fileCheckpointingEnabled",
+            "false",
+            "undo.commands = false\ns.json: `fileCheckpointingEnabled` only counts for commands: edits can always be undone",
+        ),
+        ("skillListingMaxDescChars", "256", "skills.max_description = 256"),
+        ("skillListingBudgetFraction", "0.02", "skills.list_share = 0.02"),
+        ("cleanupPeriodDays", "20", "sessions.cleanup_period_days = 20"),
+        ("theme", r#""light-ansi""#, "tui.theme = \"terminal\""),
+        ("tui", r#""fullscreen""#, "tui.fullscreen = true"),
+        ("editorMode", r#""vim""#, "tui.editor_mode = \"vim\""),
+        ("axScreenReader", "true", "tui.screen_reader = true"),
+        ("prefersReducedMotion", "true", "tui.reduced_motion = true"),
+        ("syntaxHighlightingDisabled", "true", "tui.highlight = false"),
+        ("preferredNotifChannel", r#""notifications_disabled""#, "tui.notifications = false"),
+        ("statusLine", r#"{"type": "command", "command": "a"}"#, "status_line.command = \"a\""),
+        ("companyAnnouncements", r#"["Hi"]"#, "announcements = [\"Hi\"]"),
+        ("todoFeatureEnabled", "false", "tools.todos = false"),
+        ("attribution", r#"{"commit": "By: me", "pr": ""}"#, "attribution.commit = \"By: me\"\nattribution.pr = \"\""),
+        ("includeCoAuthoredBy", "false", "attribution.commit = \"\"\nattribution.pr = \"\""),
+        ("includeGitInstructions", "false", "git_status = false"),
+        ("disableBundledSkills", "true", "skills.bundled = false"),
+        ("disableSkillShellExecution", "true", "skills.shell = false"),
+        ("skillOverrides", r#"{"a": "name-only"}"#, "skills.overrides.a = \"name-only\""),
+        (
+            "apiKeyHelper",
+            r#""key""#,
+            "providers.anthropic.api_key_command = \"key\"\nproviders.anthropic.key_header = \"both\"",
+        ),
+        ("enableAllProjectMcpServers", "true", "mcp.enable_all_project = true"),
+        ("enabledMcpjsonServers", r#"["a"]"#, "mcp.enabled_project = [\"a\"]"),
+        ("disabledMcpjsonServers", r#"["a"]"#, "mcp.disabled_project = [\"a\"]"),
+        ("deniedMcpServers", r#"[{"serverName": "a"}]"#, "mcp.denied = [\"a\"]"),
+        ("enabledPlugins", r#"{"a@b": true}"#, "plugins.enabled.a@b = true"),
+        ("permissions.allow", r#"["Read"]"#, "permissions.allow = [\"Read\"]"),
+        ("permissions.ask", r#"["Read"]"#, "permissions.ask = [\"Read\"]"),
+        ("permissions.deny", r#"["Read"]"#, "permissions.deny = [\"Read\"]"),
+        ("permissions.additionalDirectories", r#"["../a"]"#, "permissions.additional_directories = [\"../a\"]"),
+        ("permissions.defaultMode", r#""plan""#, "permissions.default_mode = \"plan\""),
+        ("permissions.disableBypassPermissionsMode", r#""disable""#, "permissions.disable_bypass = true"),
+        ("permissions.blockReadsOutsideWorkingDirectories", "true", "permissions.block_outside_reads = true"),
+        ("permissions.blockWritesOutsideWorkingDirectories", "true", "permissions.block_outside_writes = true"),
+        ("permissions.denyInsteadOfPrompting", "true", "permissions.deny_instead_of_asking = true"),
+    ];
+
+    #[test]
+    fn every_key_has_its_effect_or_is_named_with_a_reason() {
+        let file = |key: &str, value: &str| match key.strip_prefix("permissions.") {
+            Some(name) => format!(r#"{{"permissions": {{"{name}": {value}}}}}"#),
+            None => format!(r#"{{"{key}": {value}}}"#),
+        };
+        let shape = super::super::shape::Shape::new();
+        for key in ALL.split_whitespace() {
+            let fate = keys::fate(key).unwrap_or_else(|| panic!("{key} is neither read nor named"));
+            let (told, _) = keys::explain(key).unwrap();
+            let effect = EFFECTS.iter().find(|(known, ..)| *known == key);
+            match fate {
+                Fate::Sets(..) | Fate::Read(_) => {
+                    let (_, value, want) = effect.unwrap_or_else(|| panic!("nothing proves what {key} does"));
+                    check(&file(key, value), want);
+                    let (layer, _) = parse(Source::Project, Path::new("s.json"), &file(key, value)).unwrap();
+                    assert_eq!(layer.check(&shape), [], "{key}");
+                    assert!(told.contains(" read as `"), "{told}");
+                }
+                Fate::Guard(why) => {
+                    check(&file(key, r#"["x"]"#), &format!("s.json: `{key}` has no effect: {why}"));
+                    assert!(told.contains("without effect here: "), "{told}");
+                }
+                Fate::Not(why) | Fate::Moot(why) => {
+                    check(&file(key, r#"["x"]"#), "");
+                    assert!(told.ends_with(&format!(" here: {why}.")), "{told}");
+                }
+            }
+        }
+        let known = |key: &str| ALL.split_whitespace().any(|known| known == key);
+        let inner = keys::PERMISSIONS.iter().map(|(key, _)| format!("permissions.{key}"));
+        for key in keys::KEYS.iter().map(|(key, _)| (*key).to_owned()).chain(inner) {
+            assert!(known(&key), "{key} is not in the list of this test");
+        }
+    }
+
+    #[test]
+    fn values_of_a_wrong_type_and_unknown_keys_are_named() {
+        check(
+            r#"{"availableModels": "opus", "effortLevel": "huge", "skillListingBudgetFraction": 2, "language": "", "theme": "dark-daltonized"}"#,
+            "s.json: `availableModels` is ignored: it must be a list of strings\n\
+             s.json: `effortLevel` is ignored: it must be one of low, medium, high, xhigh, max here\n\
+             s.json: `language` is ignored: it must be a string\n\
+             s.json: `skillListingBudgetFraction` is ignored: it must be a number above 0, at most 1\n\
+             s.json: `theme` is ignored: it must be one of auto, dark, light, dark-ansi, light-ansi here",
+        );
+        check(
+            r#"{"skillOverrides": {"a": "gone", "b": "off"}, "attribution": {"pr": 3}, "alwaysThinkingEnabled": false}"#,
+            "skills.overrides.b = \"off\"\nthinking.auto_enable = false\nthinking.default_level = \"none\"\n\
+             s.json: `attribution.pr` is ignored: it must be a string\n\
+             s.json: `skillOverrides.a` is ignored: it must be one of on, name-only, user-invocable-only, off",
+        );
+        check(
+            r#"{"spinerVerbs": {}, "zzz": 1}"#,
+            "s.json: `spinerVerbs` is ignored; did you mean `spinnerVerbs`?\n\
+             s.json: `zzz` is ignored: neither Claude Code nor cocode knows it",
+        );
+    }
+
     #[test]
     fn hooks_are_read_and_mistakes_in_them_named() {
         check(
@@ -472,7 +704,7 @@ mod tests {
             "disable_all_hooks = true\n\
              hooks.PreToolUse = [{ hooks = [{ command = \"a\", timeout = 5.0, type = \"command\" }], matcher = \"Bash\" }]\n\
              s.json: `hooks.Stop` is ignored: it must be a list\n\
-             s.json: `hooks.PreToolUse[0].hooks[1]` is ignored: type \"prompt\" is not supported: use \"command\" with a shell command, or \"http\"",
+             s.json: `hooks.PreToolUse[0].hooks[1]` does not run, so it stops nothing: type \"prompt\" is not supported: use \"command\" with a shell command, or \"http\"",
         );
         check(
             r#"{"hooks": null, "disableAllHooks": 1}"#,
@@ -511,11 +743,12 @@ mod tests {
         check(
             r#"{"permissions": {"denny": ["Bash"], "elsewhere": 1, "disableAutoMode": "disable"}}"#,
             "s.json: `permissions.denny` is ignored; did you mean `permissions.deny`?\n\
-             s.json: `permissions.elsewhere` is ignored: cocode does not know it",
+             s.json: `permissions.elsewhere` is ignored: neither Claude Code nor cocode knows it",
         );
         check(
             r#"{"permission": {}, "deny": ["Bash"], "hook": {}, "theme": "dark", "permissions": {}, "permissions": {}}"#,
-            "s.json: `permissions` is in the file more than once: only the last one counts\n\
+            "tui.theme = \"dark\"\n\
+             s.json: `permissions` is in the file more than once: only the last one counts\n\
              s.json: `permission` is ignored; did you mean `permissions`?\n\
              s.json: `deny` is ignored; did you mean `permissions.deny`?\n\
              s.json: `hook` is ignored; did you mean `hooks`?",
@@ -530,7 +763,7 @@ mod tests {
             "permissions.disable_bypass = true\n\
              s.json: `permissions.disableBypassPermissionsMode` is read as \"disable\", its only value",
         );
-        check(r#"{"sandbox": {"network": {}}, "availableModels": [], "deniedModels": null}"#, "");
+        check(r#"{"sandbox": {"network": {}}, "deniedModels": null}"#, "");
         check(
             r#"{"permissions": {"deny": ["Bash(rm:*)"]}, "sandbox": {"enabled": true, "allowUnsandboxedCommands": false,
                 "excludedCommands": ["docker *", "watchman:*"], "autoAllowBashIfSandboxed": true, "ripgrep": {"command": "rg"},
@@ -547,15 +780,11 @@ mod tests {
         check(r#"{"sandbox": true}"#, "s.json: `sandbox` is ignored: it must be an object");
         check(
             r#"{"sandbox": {"enabled": true}, "availableModels": ["sonnet"], "permissions": {"denyInsteadOfPrompting": true}}"#,
-            "sandbox.approved = \"workspace\"\n\
-             s.json: `permissions.denyInsteadOfPrompting` has no effect: calls ask as usual; `defaultMode` dontAsk denies instead\n\
-             s.json: `availableModels` has no effect: every model can be chosen",
+            "available_models = [\"sonnet\"]\npermissions.deny_instead_of_asking = true\nsandbox.approved = \"workspace\"",
         );
         check(
             r#"{"maxEffortLevel": "low", "disableBundledSkills": true, "skillOverrides": {"commit": "off"}}"#,
-            "s.json: `maxEffortLevel` has no effect: every thinking level can be chosen\n\
-             s.json: `disableBundledSkills` has no effect: the skills that ship with cocode can be used\n\
-             s.json: `skillOverrides` has no effect: every skill is offered as its own file says",
+            "skills.bundled = false\nskills.overrides.commit = \"off\"\nthinking.max_level = \"none\"",
         );
         check(
             r#"{"strictPluginOnlyCustomization": true, "processWrapper": "/opt/guard", "requiredMinimumVersion": "2.0"}"#,

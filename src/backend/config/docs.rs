@@ -29,7 +29,7 @@ pub fn settings() -> Vec<Setting> {
         }
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             table = format!("{name}.");
-            if matches!(name, "keys" | "env" | "models" | "hooks" | "plugins.enabled") {
+            if matches!(name, "keys" | "env" | "models" | "hooks" | "skills.overrides" | "plugins.enabled") {
                 found.push(Setting { key: name.into(), default: None, text: std::mem::take(&mut text) });
             }
         } else if let Some((key, value)) = line.split_once(" = ") {

@@ -13,7 +13,7 @@ use super::paths::Env;
 use super::shape::Shape;
 use super::thinking;
 use super::variables;
-use crate::hooks::Definitions;
+use crate::hooks::{Definitions, Event};
 use crate::stdx::ansi::shown;
 use crate::stdx::nearest::nearest;
 use crate::stdx::regular;
@@ -77,6 +77,8 @@ pub(crate) struct Layer {
     pub table: Table,
     /// Files of the project that what it sets runs, by command or key.
     pub runs: BTreeMap<String, Sealed>,
+    /// Events whose hooks should stop something and do not run, as they are written wrongly.
+    pub unguarded: Vec<Event>,
     places: BTreeMap<String, Place>,
 }
 
@@ -89,7 +91,8 @@ enum Place {
 impl Layer {
     /// A layer without a file.
     pub(crate) fn new(source: Source, table: Table) -> Layer {
-        let mut layer = Layer { source, file: None, table, runs: BTreeMap::new(), places: BTreeMap::new() };
+        let (runs, places) = (BTreeMap::new(), BTreeMap::new());
+        let mut layer = Layer { source, file: None, table, runs, unguarded: Vec::new(), places };
         layer.resolve();
         layer
     }
@@ -364,7 +367,7 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
     for (name, value) in upper {
         match (lower.get_mut(name), value) {
             (Some(Value::Table(below)), Value::Table(above)) => merge_at(below, above, name),
-            (Some(Value::Array(below)), Value::Array(above)) if adds_up(prefix) => {
+            (Some(Value::Array(below)), Value::Array(above)) if adds_up(&format!("{prefix}.{name}")) => {
                 for item in above {
                     if !below.contains(item) {
                         below.push(item.clone());
@@ -378,9 +381,12 @@ fn merge_at(lower: &mut Table, upper: &Table, prefix: &str) {
     }
 }
 
-/// Whether the lists of this table add up over all files.
-pub(crate) fn adds_up(table: &str) -> bool {
-    matches!(table, "permissions" | "hooks" | "mcp")
+/// Whether the lists of this key add up over all files.
+pub(crate) fn adds_up(key: &str) -> bool {
+    const LISTS: [&str; 5] =
+        ["memory.excludes", "denied_models", "announcements", "allowed_hook_urls", "allowed_hook_variables"];
+    let key = key.trim_start_matches('.');
+    ["permissions.", "hooks.", "mcp."].iter().any(|table| key.starts_with(table)) || LISTS.contains(&key)
 }
 
 /// Calls `visit` with the dotted key of everything that is not a table.

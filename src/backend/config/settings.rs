@@ -24,12 +24,24 @@ use crate::tools;
 pub struct Config {
     #[serde(default)]
     pub model: Option<String>,
+    pub available_models: Vec<String>,
+    pub denied_models: Vec<String>,
+    #[serde(default)]
+    pub language: Option<String>,
+    pub output_style: String,
+    pub git_status: bool,
+    pub announcements: Vec<String>,
     pub probe_local: bool,
     pub reminders: bool,
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub max_turns: Option<u32>,
     pub disable_all_hooks: bool,
+    pub managed_hooks_only: bool,
+    #[serde(default)]
+    pub allowed_hook_urls: Option<Vec<String>>,
+    #[serde(default)]
+    pub allowed_hook_variables: Option<Vec<String>>,
     pub idle_notification_s: u64,
     pub skill_usage_tracking: bool,
     pub load_legacy_commands: bool,
@@ -53,6 +65,8 @@ pub struct Config {
     pub skills: Skills,
     #[serde(default)]
     pub plugins: Plugins,
+    #[serde(default)]
+    pub attribution: Attribution,
     pub tui: Tui,
     pub status_line: StatusLine,
     pub keys: BTreeMap<String, Vec<String>>,
@@ -157,6 +171,9 @@ pub struct Permissions {
     pub deny: Vec<String>,
     pub additional_directories: Vec<PathBuf>,
     pub disable_bypass: bool,
+    pub block_outside_reads: bool,
+    pub block_outside_writes: bool,
+    pub deny_instead_of_asking: bool,
 }
 
 // Bypass is left out: it can only be set by flag, and flags are not checked against the schema.
@@ -235,6 +252,7 @@ pub struct Tools {
     #[schemars(range(min = 1))]
     pub bash_max_timeout_ms: u64,
     pub fetch_private: bool,
+    pub todos: bool,
     #[serde(default)]
     pub search_url: Option<String>,
 }
@@ -340,6 +358,7 @@ pub struct Sessions {
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     pub files: Vec<String>,
+    pub excludes: Vec<String>,
 }
 
 /// `[skills]`.
@@ -349,8 +368,35 @@ pub struct Skills {
     pub verbosity: ReminderVerbosity,
     pub include_name: bool,
     pub list_budget: usize,
+    #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
+    pub list_share: Option<f64>,
+    #[serde(default)]
+    #[schemars(range(min = 1))]
+    pub max_description: Option<usize>,
+    pub bundled: bool,
+    pub shell: bool,
     #[schemars(range(min = 1))]
     pub usage_half_life_days: u32,
+    pub overrides: BTreeMap<String, SkillShown>,
+}
+
+/// Who is told of a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkillShown {
+    On,
+    NameOnly,
+    UserInvocableOnly,
+    Off,
+}
+
+/// `[attribution]`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Attribution {
+    pub commit: Option<String>,
+    pub pr: Option<String>,
 }
 
 /// How much of themselves skills repeat in reminders.

@@ -25,6 +25,8 @@ pub struct Thinking {
     #[serde(default)]
     #[schemars(range(min = 1024))]
     pub budget_tokens: Option<u32>,
+    #[schemars(schema_with = "level_schema")]
+    pub max_level: Level,
     pub keywords: Keywords,
     pub budgets: ByLevel,
 }
@@ -80,6 +82,7 @@ impl Loaded {
             auto_enable: thinking.auto_enable,
             interleaved: thinking.interleaved,
             budget_tokens: thinking.budget_tokens,
+            max_level: thinking.max_level,
             keywords: thinking.keywords.clone(),
             budgets: Budgets { deep: thinking.budgets.deep, ultra: thinking.budgets.ultra },
         }

@@ -7,11 +7,20 @@ use toml::{Table, Value};
 use super::layer::{Layer, adds_up};
 use crate::hooks::Definitions;
 use crate::permission::{Bound, Trust, Use};
-use crate::stdx::ansi::shown;
+use crate::stdx::ansi::{one_line, shown};
 
 /// What a project may say without consent: it only restricts.
-const HARMLESS: [&str; 5] =
-    ["permissions.deny", "permissions.ask", "permissions.disable_bypass", "mcp.disabled_project", "mcp.denied"];
+const HARMLESS: [&str; 9] = [
+    "permissions.deny",
+    "permissions.ask",
+    "permissions.disable_bypass",
+    "permissions.block_outside_reads",
+    "permissions.block_outside_writes",
+    "permissions.deny_instead_of_asking",
+    "denied_models",
+    "mcp.disabled_project",
+    "mcp.denied",
+];
 /// Tables whose entries count as a whole: half a provider is useless.
 const WHOLE: [&str; 2] = ["providers", "models"];
 
@@ -66,7 +75,8 @@ fn of(place: Place, key: &str, value: &Value) -> (Use, Bound, Vec<String>) {
     } else if let Some(text) = value.as_str().filter(|_| key.starts_with("env.")) {
         runs = Bound::value(place.project, text);
     }
-    let used = Use::running(format!("{key} ({name})"), shown(&format!("{shown_value} ({name})")), &bound, &runs);
+    let used =
+        Use::running(format!("{key} ({name})"), shown(&one_line(&format!("{shown_value} ({name})"))), &bound, &runs);
     (used, runs, commands)
 }
 
@@ -79,7 +89,7 @@ fn sift(table: &mut Table, prefix: &str, keep: &mut dyn FnMut(&str, &Value) -> b
                 sift(inner, &key, keep);
                 !inner.is_empty()
             }
-            Value::Array(items) if adds_up(prefix) => {
+            Value::Array(items) if adds_up(&key) => {
                 items.retain(|item| keep(&key, item));
                 !items.is_empty()
             }

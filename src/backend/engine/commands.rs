@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
-use super::{Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, plugins, skills, waiting};
+use super::{
+    Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, plugins, skills, styles, switch, waiting,
+};
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
@@ -66,7 +68,7 @@ impl Engine {
         }
         match builtin {
             Builtin::Clear => self.clear(inbox).await,
-            Builtin::Model => self.model(args).await,
+            Builtin::Model => switch::model(self, args).await,
             Builtin::Thinking => self.thinking(args).await,
             Builtin::Permissions => self.permissions(args).await,
             Builtin::Resume => Box::pin(self.resume(args, inbox)).await,
@@ -78,6 +80,7 @@ impl Engine {
             Builtin::Compact => self.compact(args, inbox).await,
             Builtin::Config => self.configure(args).await,
             Builtin::Theme => self.configure(&format!("{THEME} {args}")).await,
+            Builtin::OutputStyle => styles::choose(self, args).await,
             Builtin::Plan => return self.plan(args).await,
             Builtin::Skills => skills::act(self, args).await,
             Builtin::ReloadPlugins => plugins::reload(self, inbox).await,
@@ -159,24 +162,6 @@ impl Engine {
                     self.agent.tell_thinking(&self.mailbox).await;
                 }
                 self.session_started(StartSource::Resume, inbox).await;
-            }
-            Err(text) => self.fail(text).await,
-        }
-    }
-
-    async fn model(&mut self, name: &str) {
-        if let Some(id) = name.strip_prefix("local/") {
-            self.agree_to_server(id);
-        }
-        match self.models.named(name) {
-            Ok(model) => {
-                let unknown = (!model.spec.known).then(|| {
-                    format!(" The catalog does not know it; assuming a window of {} tokens.", model.spec.window)
-                });
-                let text = format!("The model is now `{}`.{}", model.name(), unknown.unwrap_or_default());
-                self.take_model(model).await;
-                self.tell(text).await;
-                forecast::tell(self, Next::AsIs).await;
             }
             Err(text) => self.fail(text).await,
         }

@@ -105,7 +105,13 @@ impl Models {
             return Ok(None);
         };
         match &settings.default_model {
-            Some(id) => Ok(Some(self.of(name, settings, &self.role(name, settings, id)))),
+            Some(id) => {
+                let model = self.of(name, settings, &self.role(name, settings, id));
+                let Some(why) = self.refused(&model) else { return Ok(Some(model)) };
+                // The first that may be used takes its place.
+                let others = self.config.available_models.iter().filter_map(|other| self.named(other).ok());
+                others.into_iter().next().map(Some).ok_or(why)
+            }
             None => Err(format!(
                 "no model is chosen: provider {name} has no `default_model`. Set it, or start with `--model {name}/<model>`"
             )),
@@ -162,6 +168,39 @@ impl Models {
     /// # Errors
     /// Nothing of that name can be asked; the text names the fix.
     pub(super) fn named(&self, name: &str) -> Result<Model, String> {
+        let model = self.found_by_name(name)?;
+        match self.refused(&model) {
+            None => Ok(model),
+            Some(why) => Err(why),
+        }
+    }
+
+    /// Why settings do not let a model be asked; the offline model always may be.
+    fn refused(&self, model: &Model) -> Option<String> {
+        let Config { available_models: available, denied_models: denied, .. } = &self.config;
+        if model.provider_name == OFFLINE || available.is_empty() && denied.is_empty() {
+            return None;
+        }
+        let meant = |word: &String| self.means(word, model);
+        if denied.iter().any(meant) {
+            return Some(format!("{} may not be used: `denied_models` lists it", model.name()));
+        }
+        (!available.is_empty() && !available.iter().any(meant)).then(|| {
+            format!("{} may not be used: `available_models` only lists {}", model.name(), available.join(", "))
+        })
+    }
+
+    /// Whether a word of the lists means a model: its id or the beginning of it, with or without the provider, or its family.
+    fn means(&self, word: &str, model: &Model) -> bool {
+        let word = word.strip_suffix("[1m]").unwrap_or(word);
+        let id = model.id.rsplit('/').next().unwrap_or_default();
+        let begins = |id: &str| id.strip_prefix(word).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        let family = ROLES.contains(&word) && id.split(['-', '.']).any(|part| part == word);
+        let role = || self.provider(&model.provider_name).map(|(name, settings)| self.role(name, settings, word));
+        begins(id) || begins(&model.name()) || family || ROLES.contains(&word) && role().as_deref() == Some(&model.id)
+    }
+
+    fn found_by_name(&self, name: &str) -> Result<Model, String> {
         // Claude Code's words: the suffix asks for a window, which the catalog knows, and the last one for a model in plan
         // mode and another after it, where one does both here.
         let name = name.strip_suffix("[1m]").unwrap_or(name);
@@ -223,7 +262,7 @@ impl Models {
         // What was answered without a model is better answered with one.
         let (provider, settings) = self.provider(first).filter(|_| self.script.is_none())?;
         let usable = settings.api_key_env.is_none() || self.has_key(provider, settings);
-        usable.then(|| self.of(provider, settings, id))
+        usable.then(|| self.of(provider, settings, id)).filter(|model| self.refused(model).is_none())
     }
 
     fn provider(&self, name: &str) -> Option<(&str, &ProviderSettings)> {
@@ -331,6 +370,7 @@ impl Models {
     /// All that is held of the settings.
     #[cfg(test)]
     pub(super) fn held(&self) -> String {
-        format!("{:?} {:?} {:?}", self.config.providers, self.catalog, timeouts(&self.config))
+        let Config { providers, available_models, denied_models, .. } = &self.config;
+        format!("{providers:?} {available_models:?} {denied_models:?} {:?} {:?}", self.catalog, timeouts(&self.config))
     }
 }

@@ -13,17 +13,18 @@ use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
 use crate::config::paths::Paths;
 use crate::config::trust::Extent;
-use crate::config::{self, Loaded};
+use crate::config::{self, Config, Loaded};
 use crate::hooks::{Hooks, StartSource};
-use crate::permission::{self, Mode, RuleSet, Source, Trust, Use};
+use crate::permission::{self, Mode, RuleSet, Source, Trust, Use, Walls};
 use crate::plugins::Plugins;
 use crate::protocol::{Answer, Event, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session, index};
+use crate::stdx::hash;
 use crate::tools::answer;
-use crate::tools::{Offered, RULES, Toolbox};
+use crate::tools::{Offered, RULES, TODO_WRITE, Toolbox};
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
@@ -60,7 +61,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
     let definitions = definitions(&setup.paths, &setup.project, &trust, &loaded.plugins);
-    let toolbox = mcp::reaching(toolbox(&setup, &definitions), tools.as_ref(), &loaded);
+    let toolbox = mcp::reaching(toolbox(&setup, &loaded.config, &definitions), tools.as_ref(), &loaded);
     let settings = Settings::of(&setup, &loaded, &models, &catalog, &model.spec);
     catalog.hide(settings.hidden);
     let (given, switch) = settings.hooks;
@@ -88,6 +89,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     };
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
+    agent.hooking.hooks.limits = settings.hook_limits;
     if mode != agent.conversation.mode() && !agent.conversation.session.read_only() {
         agent.conversation.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
@@ -104,6 +106,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let _ = loading.await;
     skills::publish(&engine.catalog, &engine.mailbox).await;
     let warning = engine.agent.compaction.warning();
+    engine.tell_announcement().await;
     engine.tell_problems(settings.problems.into_iter().chain(warning).collect()).await;
     engine.settle_trust(inbox).await;
     let source = if engine.setup.begin.earlier() { StartSource::Resume } else { StartSource::Startup };
@@ -146,8 +149,9 @@ pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust, plugins:
     Arc::new(definitions)
 }
 
-fn toolbox(setup: &Setup, definitions: &Arc<agents::Definitions>) -> Toolbox {
+fn toolbox(setup: &Setup, config: &Config, definitions: &Arc<agents::Definitions>) -> Toolbox {
     let toolbox = Toolbox::builtin().with_agents(definitions.clone());
+    let toolbox = if config.tools.todos { toolbox } else { toolbox.only(|tool| tool.spec().name != TODO_WRITE) };
     match &setup.output_schema {
         Some(schema) => toolbox.with(Arc::new(answer::Answer::new(schema.clone()))),
         None => toolbox,
@@ -175,6 +179,12 @@ fn start_mode(setup: &Setup, loaded: &Loaded, session: &Session) -> Result<Mode,
 /// Parses every rule. One that cannot be read breaks its source when it could have denied something.
 pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     let (mut rules, mut problems) = (RuleSet::default(), Vec::new());
+    let given = &loaded.config.permissions;
+    rules.walls = Walls {
+        reads: given.block_outside_reads,
+        writes: given.block_outside_writes,
+        questions: given.deny_instead_of_asking,
+    };
     for text in &loaded.rules {
         let place = text.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default();
         match RULES.rule(&text.text) {
@@ -274,11 +284,34 @@ pub(super) async fn open_or_ask(setup: &Setup, id: &str, inbox: &mut Inbox) -> R
 
 impl Engine {
     /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
+    /// Shows one of the messages of the organization, another one in each session.
+    async fn tell_announcement(&self) {
+        let texts = &self.loaded.config.announcements;
+        if texts.is_empty() || !self.agent.conversation.session.is_empty() {
+            return;
+        }
+        let at = hash::short(&[self.agent.conversation.session.id().as_bytes()]) % texts.len() as u64;
+        self.mailbox.emit(Event::Notice { text: texts[at as usize].clone() }).await;
+    }
+
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
         let plugins = self.loaded.plugins.errors().into_iter().map(|(_, error)| error);
         for text in rules.into_iter().chain(settings).chain(plugins) {
             self.mailbox.emit(Event::Notice { text }).await;
+        }
+        for (file, events) in self.loaded.unguarded() {
+            let events: Vec<&str> = events.iter().map(|event| event.name()).collect();
+            let text = format!(
+                "{}: hooks for {} do not run, so what they should stop is not stopped: fix what is named above",
+                file.display(),
+                events.join(", ")
+            );
+            let event = match self.setup.presence {
+                Presence::Attended => Event::Error { text, restore: None },
+                Presence::Unattended => Event::Notice { text },
+            };
+            self.mailbox.emit(event).await;
         }
         if !self.loaded.broken.is_empty() {
             let files = self.loaded.broken.iter().map(|(_, file)| file.display().to_string());
@@ -427,7 +460,8 @@ impl Engine {
             if agreed {
                 servers::remember(&self.setup.paths, &known, &found.base_url);
                 let model = self.models.use_local(&found);
-                self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
+                self.agent.runs.settings =
+                    skills::settings(&self.catalog, &self.loaded, &self.models, &self.agent.model.spec);
                 self.probing = false;
                 self.take_model(model).await;
             }
@@ -444,7 +478,8 @@ impl Engine {
         if found.model == model || found.others.iter().any(|other| other == model) {
             servers::remember(&self.setup.paths, &servers::known(&self.setup.paths), &found.base_url);
             self.models.use_local(&found);
-            self.agent.runs.settings = skills::settings(&self.catalog, &self.loaded, &self.models);
+            self.agent.runs.settings =
+                skills::settings(&self.catalog, &self.loaded, &self.models, &self.agent.model.spec);
         }
     }
 

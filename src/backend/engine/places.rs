@@ -49,9 +49,9 @@ pub fn places(paths: &Paths, project: &Path, added: &[PathBuf]) -> Places {
     }
 }
 
-/// Asks git beside everything else.
+/// Asks git beside everything else, unless the model is not to be told.
 pub(super) fn git_status(setup: &Setup, loaded: &Loaded) -> GitStatus {
-    GitStatus::ask(own_git(setup, loaded))
+    if loaded.config.git_status { GitStatus::ask(own_git(setup, loaded)) } else { GitStatus::of(Some(String::new())) }
 }
 
 /// Git for what nobody is asked about; it gets no keys.

@@ -1,18 +1,19 @@
 //! The one place where a configuration becomes what the running system holds: at the start, on `/config`, with trust.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
 use super::{Engine, Setup, skills};
-use crate::agent::{self, Bypass, Reminders, skill_runs};
+use crate::agent::{self, Bypass, Reminders, events, skill_runs};
 use crate::commands::catalog::{Legacy, Tracking};
 use crate::commands::{Builtin, Catalog};
 use crate::config::edit::{self, Target};
+use crate::config::styles::{self, Style};
 use crate::config::trust::Extent;
-use crate::config::{self, Loaded};
-use crate::hooks::{self, Switch};
+use crate::config::{self, Config, Loaded};
+use crate::hooks::{self, Occasion, Switch};
 use crate::permission::{Mode, Places, RuleSet};
 use crate::protocol::report::{Holds, Report, SettingChanged};
 use crate::protocol::{Event, Listed, SettingList, SettingPlace, SettingRow};
@@ -28,6 +29,7 @@ pub(super) struct Settings {
     pub(super) agent: agent::Settings,
     pub(super) skills: skill_runs::Settings,
     pub(super) hooks: (Vec<hooks::Given>, Switch),
+    pub(super) hook_limits: hooks::Limits,
     /// The catalog's.
     pub(super) switches: (Legacy, Tracking),
     /// Commands that do nothing now.
@@ -51,6 +53,16 @@ impl Settings {
                 format!("`providers.{name}.base_url` ends in `{endpoint}`, which cocode adds itself: leave it out")
             }));
         }
+        let style = styles::find(&setup.paths, &setup.project, &config.output_style);
+        // A system prompt of one's own says all that is to be said.
+        let style = match style {
+            Ok(style) => style.filter(|_| setup.system.is_none()),
+            Err(unknown) => {
+                problems.push(format!("`output_style` has no effect: {unknown}"));
+                None
+            }
+        };
+        let replaced = style.as_ref().filter(|style| !style.keeps_coding).map(|_| agent::prompt::without_coding());
         Settings {
             rules,
             problems,
@@ -59,9 +71,10 @@ impl Settings {
                 tools: Arc::new(config.tool_settings(spec)),
                 max_tries: config.network.max_retries.saturating_add(1).min(10),
                 max_turns: config.max_turns,
-                system: setup.system.clone(),
-                append_system: setup.append_system.clone(),
+                system: setup.system.clone().or(replaced),
+                append_system: additions(config, style.as_ref(), setup.append_system.as_deref()),
                 memory_names: config.memory.files.clone(),
+                memory_excludes: config.memory.excludes.clone(),
                 thinking: loaded.thinking(&setup.env, setup.thinking),
                 compact: config.compact.clone(),
                 features: config.features,
@@ -81,13 +94,36 @@ impl Settings {
                     ledger: Some(setup.paths.state_dir.join("ledger.jsonl")),
                 },
             },
-            skills: skills::settings(catalog, loaded, models),
+            skills: skills::settings(catalog, loaded, models, spec),
             hooks: loaded.hooks(),
+            hook_limits: hooks::Limits {
+                urls: config.allowed_hook_urls.clone(),
+                variables: config.allowed_hook_variables.clone(),
+            },
             switches: skills::switches(config),
             hidden: if config.compact.enabled { &[] } else { &[Builtin::Compact] },
             idle: Duration::from_secs(config.idle_notification_s),
         }
     }
+}
+
+/// What is added to the system prompt; None: nothing.
+fn additions(config: &Config, style: Option<&Style>, given: Option<&str>) -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend(style.map(|style| format!("# Output style: {}\n{}", style.name, style.text)));
+    if let Some(language) = &config.language {
+        parts.push(format!(
+            "# Language\nAlways reply in this language: {language}. Code, names and the content of files keep their own."
+        ));
+    }
+    for (what, text) in [("commit messages", &config.attribution.commit), ("pull requests", &config.attribution.pr)] {
+        parts.extend(text.as_ref().map(|text| match text.trim() {
+            "" => format!("Do not add a trailer or a signature of an assistant to {what}."),
+            text => format!("End the text of {what} with a blank line and exactly this:\n{text}"),
+        }));
+    }
+    parts.extend(given.map(str::to_owned));
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 fn holds(key: &str) -> Holds {
@@ -102,9 +138,13 @@ fn holds(key: &str) -> Holds {
             | "sandbox.enabled"
             | "probe_local"
             | "permissions.default_mode"
-            | "permissions.disable_bypass",
+            | "permissions.disable_bypass"
+            | "tools.todos"
+            | "managed_hooks_only"
+            | "git_status"
+            | "announcements",
         ) => Holds::NextStart,
-        ("memory", _) => Holds::NextSession,
+        ("memory" | "attribution", _) | (_, "language" | "output_style") => Holds::NextSession,
         _ => Holds::Now,
     }
 }
@@ -118,8 +158,11 @@ impl Engine {
     /// `/config <key> <value>`; without a value it only looks.
     pub(super) async fn configure(&mut self, args: &str) {
         let (key, value) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+        let file = Target::user(&self.setup.paths).file;
+        if let Some(why) = self.refused_change("user_settings", &file).await {
+            return self.fail(why).await;
+        }
         let target = Target::user(&self.setup.paths);
-        let file = target.file.clone();
         if let Err(problem) = edit::change(&target, key, Some(value.trim())) {
             return self.fail(problem).await;
         }
@@ -147,6 +190,14 @@ impl Engine {
     }
 
     async fn setting_changed(&mut self, key: &str, value: Option<&str>, place: SettingPlace) -> Result<String, String> {
+        let source = match place {
+            SettingPlace::Project => "local_settings",
+            SettingPlace::User => "user_settings",
+        };
+        let file = Target::new(&self.setup.paths, &self.setup.project, place).file;
+        if let Some(why) = self.refused_change(source, &file).await {
+            return Err(why);
+        }
         let target = Target::new(&self.setup.paths, &self.setup.project, place);
         let before = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust).uses;
         let changed = edit::change(&target, key, value).map_err(|problem| problem.to_string())?;
@@ -178,6 +229,12 @@ impl Engine {
             Holds::NextSession => format!("{what} {file}; takes effect in the next session"),
             Holds::NextStart => format!("{what} {file}; takes effect at the next start"),
         })
+    }
+
+    /// Why hooks do not let a file of settings be changed.
+    async fn refused_change(&mut self, source: &str, file: &Path) -> Option<String> {
+        let occasion = Occasion::config_change(source, file);
+        events::refused(&mut self.agent, occasion, &self.mailbox).await.unwrap_or_else(|error| Some(error.to_string()))
     }
 
     /// Takes over the files as they are now. What of the rules cannot be read is returned.
@@ -214,10 +271,12 @@ impl Engine {
         self.agent.policy.replace(settings.rules, settings.places);
         let (given, switch) = settings.hooks;
         self.agent.hooking.hooks.reconfigure(given, switch);
+        self.agent.hooking.hooks.limits = settings.hook_limits;
         self.agent.runs.settings = settings.skills;
         self.agent.take_settings(settings.agent, model);
         let (legacy, tracking) = settings.switches;
         self.catalog.configure(legacy, tracking);
+        self.catalog.show(skills::shown(&self.loaded.config));
         self.catalog.hide(settings.hidden);
         self.idle = settings.idle;
         settings.problems
@@ -267,10 +326,10 @@ mod tests {
         models.reconfigure(&setup.loaded);
         let spec = models.offline().spec;
         let now = Settings::of(&setup, &setup.loaded, &models, &catalog, &spec);
-        let Settings { rules, problems, places, agent, skills, hooks, switches, hidden, idle } = now;
-        let skills = (skills.verbosity, skills.named, skills.list_budget);
+        let Settings { rules, problems, places, agent, skills, hooks, hook_limits, switches, hidden, idle } = now;
+        let skills = (skills.verbosity, skills.named, skills.room, skills.shell, skills::shown(&setup.loaded.config));
         format!(
-            "{rules:?} {problems:?} {places:?} {agent:?} {skills:?} {hooks:?} {switches:?} {hidden:?} \
+            "{rules:?} {problems:?} {places:?} {agent:?} {skills:?} {hooks:?} {hook_limits:?} {switches:?} {hidden:?} \
              {idle:?} {:?} {}",
             (setup.loaded.config.interface(), &setup.loaded.config.plugins),
             models.held()
@@ -288,9 +347,11 @@ mod tests {
             // Ten tries are the most: nine and ten retries are the same.
             ("network.max_retries", _) => Value::Integer(3),
             ("compact.tool_output.summary", _) => word("heuristic"),
-            ("thinking.default_level", _) => word("deep"),
+            ("thinking.default_level" | "thinking.max_level", _) => word("deep"),
             ("skills.verbosity", _) => word("sparse"),
             ("tui.theme", _) => word("mono"),
+            ("output_style", _) => word("learning"),
+            ("skills.overrides.commit", _) => word("name-only"),
             ("tui.editor_mode", _) => word("vim"),
             ("tui.resize", _) => word("rebuild"),
             ("log.level", _) => word("warn"),
@@ -325,6 +386,56 @@ mod tests {
     }
 
     #[test]
+    fn only_models_that_the_settings_let_be_asked_are_found() {
+        let root = tempfile::tempdir().unwrap();
+        let check = |flags: &str, name: &str, want: &str| {
+            let setup = setup(root.path(), flags.parse().unwrap());
+            let models = Models::new(&setup.loaded, setup.env.clone(), setup.paths.clone(), None);
+            let found = models.named(name).map_or_else(|why| why, |model| model.name());
+            assert!(found.contains(want), "{flags} {name}: {found}");
+        };
+        check("", "anthropic/opus", "anthropic/claude-opus");
+        for some in
+            ["available_models = ['sonnet']", "available_models = ['claude-sonnet', 'anthropic/claude-sonnet-5']"]
+        {
+            check(some, "anthropic/sonnet", "anthropic/claude-sonnet-5");
+            check(some, "anthropic/opus", "may not be used: `available_models` only lists ");
+        }
+        check("denied_models = ['opus']", "anthropic/opus", "may not be used: `denied_models` lists it");
+        check("denied_models = ['opus']", "anthropic/sonnet", "anthropic/claude-sonnet-5");
+        check(
+            "denied_models = ['claude-opus']\navailable_models = ['opus']",
+            "anthropic/opus",
+            "`denied_models` lists it",
+        );
+        check("denied_models = ['offline']\navailable_models = ['x']", "offline", "offline/");
+    }
+
+    #[test]
+    fn what_is_added_to_the_system_prompt() {
+        let root = tempfile::tempdir().unwrap();
+        let added = |flags: &str| {
+            let setup = setup(root.path(), flags.parse().unwrap());
+            additions(&setup.loaded.config, None, Some("Mine."))
+        };
+        assert_eq!(added("").as_deref(), Some("Mine."));
+        let all = added("language = 'Greek'\nattribution = { commit = 'By: me', pr = '' }").unwrap();
+        for part in [
+            "Always reply in this language: Greek.",
+            "End the text of commit messages with a blank line and exactly this:\nBy: me",
+            "Do not add a trailer or a signature of an assistant to pull requests.\n\nMine.",
+        ] {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        let bare = agent::prompt::without_coding();
+        assert!(
+            !bare.contains("# How to work") && bare.contains("# How to answer") && bare.contains("# Safety"),
+            "{bare}"
+        );
+        assert!(bare.starts_with("You are cocode"), "{bare}");
+    }
+
+    #[test]
     fn every_key_holds_when_it_says() {
         let root = tempfile::tempdir().unwrap();
         let before = held(root.path(), Table::new());
@@ -334,6 +445,14 @@ mod tests {
         keys.extend([
             ("model".into(), Value::String("offline/".into())),
             ("max_turns".into(), Value::Integer(7)),
+            ("allowed_hook_urls".into(), Value::Array(Vec::new())),
+            ("allowed_hook_variables".into(), Value::Array(Vec::new())),
+            ("language".into(), Value::String("German".into())),
+            ("attribution.commit".into(), Value::String("x".into())),
+            ("attribution.pr".into(), Value::String(String::new())),
+            ("skills.list_share".into(), Value::Float(0.5)),
+            ("skills.max_description".into(), Value::Integer(70)),
+            ("skills.overrides.commit".into(), Value::String("off".into())),
             ("thinking.budget_tokens".into(), Value::Integer(2_000)),
             ("tools.search_url".into(), Value::String("https://s.example/".into())),
             ("compact.max_messages".into(), Value::Integer(70)),

@@ -8,17 +8,18 @@ use super::doctor::Here;
 use super::models::Models;
 use super::{Engine, Setup};
 use crate::agent::mailbox::{Mailbox, Prompt};
-use crate::agent::skill_list;
+use crate::agent::skill_list::{self, Room};
 use crate::agent::skill_runs::{self, Invocation, Named};
 use crate::commands::catalog::{Legacy, Snapshot, Tracking};
-use crate::commands::discover::Folders;
+use crate::commands::discover::{Folders, Hidden, Shown};
 use crate::commands::skill::Verbosity;
 use crate::commands::usage::Usage;
 use crate::commands::{Builtin, Catalog, Kind, Standing};
 use crate::config::paths::{Env, Paths};
-use crate::config::settings::ReminderVerbosity;
+use crate::config::settings::{ReminderVerbosity, SkillShown};
 use crate::config::{Config, Loaded};
 use crate::protocol::Event;
+use crate::provider::catalog::ModelSpec;
 
 /// Where skills of this user in this folder may be.
 fn folders(env: &Env, paths: &Paths, project: &std::path::Path, loaded: &Loaded) -> Folders {
@@ -30,6 +31,30 @@ fn folders(env: &Env, paths: &Paths, project: &std::path::Path, loaded: &Loaded)
         project: project.to_owned(),
         legacy: loaded.config.load_legacy_commands,
         plugins: loaded.plugins.for_skills(),
+        shown: shown(&loaded.config),
+    }
+}
+
+/// What the settings say of single skills, and of those that ship with cocode.
+pub(super) fn shown(config: &Config) -> Shown {
+    let one = |(name, shown): (&String, &SkillShown)| match shown {
+        SkillShown::On | SkillShown::NameOnly => None,
+        SkillShown::UserInvocableOnly => Some((name.clone(), Hidden::FromModel)),
+        SkillShown::Off => Some((name.clone(), Hidden::FromAll)),
+    };
+    Shown { unbundled: !config.skills.bundled, hidden: config.skills.overrides.iter().filter_map(one).collect() }
+}
+
+/// How much of skills a model with this window is told.
+fn room(config: &Config, window: Option<u64>) -> Room {
+    let skills = &config.skills;
+    let bytes = config.compact.approx_bytes_per_token as f64;
+    let share = skills.list_share.zip(window).map(|(share, window)| (share * window as f64 * bytes) as usize);
+    let bare = skills.overrides.iter().filter(|(_, shown)| **shown == SkillShown::NameOnly);
+    Room {
+        budget: share.unwrap_or(skills.list_budget),
+        description: skills.max_description,
+        bare: bare.map(|(name, _)| name.clone()).collect(),
     }
 }
 
@@ -44,7 +69,7 @@ pub fn snapshot(here: Here<'_>, loaded: &Loaded) -> Snapshot {
 /// What `doctor` says of skills: one line, and whether something does not work.
 pub(super) fn summary(here: Here<'_>, loaded: &Loaded) -> (String, bool) {
     let now = snapshot(here, loaded);
-    let list = skill_list::list(&now.registry, loaded.config.skills.list_budget);
+    let list = skill_list::list(&now.registry, &room(&loaded.config, None));
     let behind = now.skills.iter().filter(|(_, standing)| matches!(standing, Standing::Shadowed(_))).count();
     let taken: Vec<String> = now
         .skills
@@ -90,9 +115,10 @@ pub(super) fn switches(config: &Config) -> (Legacy, Tracking) {
 pub(super) fn load(catalog: &Arc<Catalog>, loaded: &Loaded) -> tokio::task::JoinHandle<()> {
     let (legacy, tracking) = switches(&loaded.config);
     catalog.take_plugins(loaded.plugins.for_skills());
-    let catalog = catalog.clone();
+    let (catalog, shown) = (catalog.clone(), shown(&loaded.config));
     tokio::task::spawn_blocking(move || {
         catalog.configure(legacy, tracking);
+        catalog.show(shown);
         catalog.refresh();
     })
 }
@@ -115,7 +141,12 @@ pub(super) async fn act(engine: &mut Engine, args: &str) {
 }
 
 /// What the agent needs.
-pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models) -> skill_runs::Settings {
+pub(super) fn settings(
+    catalog: &Arc<Catalog>,
+    loaded: &Loaded,
+    models: &Models,
+    spec: &ModelSpec,
+) -> skill_runs::Settings {
     let skills = &loaded.config.skills;
     skill_runs::Settings {
         catalog: catalog.clone(),
@@ -126,7 +157,8 @@ pub(super) fn settings(catalog: &Arc<Catalog>, loaded: &Loaded, models: &Models)
             ReminderVerbosity::Detailed => Verbosity::Detailed,
         },
         named: if skills.include_name { Named::Yes } else { Named::No },
-        list_budget: skills.list_budget,
+        room: room(&loaded.config, Some(spec.window)),
+        shell: skills.shell,
     }
 }
 

@@ -39,6 +39,7 @@ pub enum Builtin {
     Memory,
     Plan,
     Theme,
+    OutputStyle,
     Vim,
     Exit,
 }
@@ -118,7 +119,21 @@ impl Builtin {
             ("Changes", &[Plan, Diff, Undo, Redo, Rewind]),
             (
                 "Model and settings",
-                &[Model, Thinking, Permissions, Config, Theme, Vim, Skills, Agents, Mcp, Hooks, Plugin, ReloadPlugins],
+                &[
+                    Model,
+                    Thinking,
+                    Permissions,
+                    Config,
+                    OutputStyle,
+                    Theme,
+                    Vim,
+                    Skills,
+                    Agents,
+                    Mcp,
+                    Hooks,
+                    Plugin,
+                    ReloadPlugins,
+                ],
             ),
             ("Help", &[Help, Doctor, Sandbox, BugReport]),
         ]
@@ -308,6 +323,7 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .hint("[task | exit]")
             .turn(is_task),
         Row::new(Theme, "theme", "Show or switch the color theme").looks(bare).hint("[name]").list(ListKind::Settings),
+        Row::new(OutputStyle, "output-style", "List output styles, or choose how the model replies").hint("[name]"),
         Row::new(Vim, "vim", "Switch vim keys in the prompt on or off").screen(Screen::Vim),
         Row::new(Exit, "exit", "End the session").also(&["quit"]).screen(Screen::Exit),
     ]

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use super::builtin::Builtin;
 use super::diagnostic::{Diagnostic, Severity};
-use super::discover::{Folders, Stamps, discover};
+use super::discover::{Folders, Hidden, Shown, Stamps, discover};
 use super::plugin::Plugin;
-use super::registry::{Command, Registry, Standing};
+use super::registry::{Command, Registry, Source, Standing};
 use super::skill::Skill;
 use super::usage::Usage;
 
@@ -94,7 +94,17 @@ impl Default for Snapshot {
 impl Snapshot {
     /// Loads everything now.
     pub fn load(folders: &Folders, usage: &Usage, now: SystemTime) -> (Snapshot, Stamps) {
-        let found = discover(folders, BUNDLED);
+        let shown = &folders.shown;
+        let mut found = discover(folders, if shown.unbundled { &[] } else { BUNDLED });
+        for skill in &mut found.skills {
+            match shown.hidden.get(&skill.name).filter(|_| !matches!(skill.source, Source::Plugin { .. })) {
+                Some(Hidden::FromModel) => skill.disable_model_invocation = true,
+                Some(Hidden::FromAll) => {
+                    (skill.disable_model_invocation, skill.user_invocable) = (true, false);
+                }
+                None => {}
+            }
+        }
         let (registry, standings) = Registry::with_skills(&found.skills, |name| usage.score(name, now));
         let mut places = HashMap::with_capacity(found.skills.len());
         for (at, skill) in found.skills.iter().enumerate() {
@@ -167,6 +177,15 @@ impl Catalog {
         let mut state = self.state();
         if state.folders.plugins != plugins {
             state.folders.plugins = plugins;
+            state.stamps = None;
+        }
+    }
+
+    /// Takes over what the settings say of single skills.
+    pub fn show(&self, shown: Shown) {
+        let mut state = self.state();
+        if state.folders.shown != shown {
+            state.folders.shown = shown;
             state.stamps = None;
         }
     }
@@ -254,7 +273,6 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::Source;
 
     fn write(folder: &std::path::Path, text: &str) {
         std::fs::create_dir_all(folder).unwrap();
@@ -321,6 +339,28 @@ mod tests {
             .map(|row| row.name.as_str())
             .collect();
         assert_eq!(model, ["a", "project:help"]);
+    }
+
+    #[test]
+    fn settings_hide_single_skills_and_all_that_ship() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            write(&dir.path().join("home/skills").join(name), "---\ndescription: d\n---\nx");
+        }
+        let catalog = catalog(dir.path());
+        let seen = |catalog: &Catalog| {
+            let now = catalog.refresh().0;
+            let own = |command: &&Command| ["a", "b", "c", "commit"].contains(&command.name.as_str());
+            let names =
+                |rows: Vec<&Command>| rows.into_iter().filter(own).map(|row| row.name.clone()).collect::<Vec<_>>();
+            let typed =
+                ["a", "b", "c", "commit"].map(|name| now.registry.find(name).is_some_and(|row| row.user_invocable));
+            (names(now.registry.model_invocable().collect()).join(" "), typed)
+        };
+        assert_eq!(seen(&catalog), ("a b c commit".to_owned(), [true; 4]));
+        let hidden = [("b".to_owned(), Hidden::FromModel), ("c".to_owned(), Hidden::FromAll)];
+        catalog.show(Shown { unbundled: true, hidden: hidden.into() });
+        assert_eq!(seen(&catalog), ("a".to_owned(), [true, true, false, false]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds skills: which folders are searched, in which order they count, and what each file is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,6 +36,23 @@ pub struct Folders {
     pub legacy: bool,
     /// The stronger of two with one skill comes first.
     pub plugins: Vec<Arc<Plugin>>,
+    pub shown: Shown,
+}
+
+/// What settings say of skills, whatever their own files say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Those that ship with the program are left out.
+    pub unbundled: bool,
+    /// Single ones, by name. Those of plugins go by their plugin.
+    pub hidden: BTreeMap<String, Hidden>,
+}
+
+/// Who does not see a skill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hidden {
+    FromModel,
+    FromAll,
 }
 
 /// One searched folder.
@@ -97,7 +114,9 @@ impl Folders {
             }
         }
         roots.extend(self.plugins.iter().flat_map(Root::of));
-        roots.push(Root::new(self.home.join("skills-bundled"), Source::Bundled, LoadedFrom::Bundled));
+        if !self.shown.unbundled {
+            roots.push(Root::new(self.home.join("skills-bundled"), Source::Bundled, LoadedFrom::Bundled));
+        }
         roots
     }
 
@@ -492,6 +511,7 @@ mod tests {
             project: base.join("repo/sub"),
             legacy: false,
             plugins: Vec::new(),
+            shown: Shown::default(),
         }
     }
 

@@ -23,6 +23,41 @@ pub struct Settings {
     pub secret_env: Vec<String>,
     /// Further variables; a name in `secret_env` is left out.
     pub env: BTreeMap<String, String>,
+    pub limits: Limits,
+}
+
+/// What hooks that send may reach, wherever they are defined. None: whatever they name themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Addresses, in which `*` is any text.
+    pub urls: Option<Vec<String>>,
+    /// Variables that their headers may hold.
+    pub variables: Option<Vec<String>>,
+}
+
+impl Limits {
+    /// Whether an address may be reached.
+    pub(super) fn reach(&self, url: &str) -> bool {
+        self.urls.as_ref().is_none_or(|urls| urls.iter().any(|pattern| fits(pattern, url)))
+    }
+
+    /// Whether a header may hold a variable.
+    pub(super) fn lend(&self, name: &str) -> bool {
+        self.variables.as_ref().is_none_or(|names| names.iter().any(|allowed| allowed == name))
+    }
+}
+
+/// Whether `*` in a pattern for any text makes it equal to the text.
+fn fits(pattern: &str, text: &str) -> bool {
+    let Some((head, tail)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = tail.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
 }
 
 /// How a hook ended.
@@ -167,6 +202,29 @@ pub(super) fn capped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn addresses_are_limited_as_they_will_be_sent() {
+        let limits = |urls: Option<&[&str]>| Limits {
+            urls: urls.map(|urls| urls.iter().map(|url| (*url).to_owned()).collect()),
+            variables: None,
+        };
+        let reach = |urls: Option<&[&str]>, url: &str| limits(urls).reach(url);
+        assert!(reach(None, "http://a/"));
+        assert!(!reach(Some(&[]), "http://a/"));
+        let some = Some(&["https://hooks.example.com/*", "http://localhost:*/x"][..]);
+        for (url, want) in [
+            ("https://hooks.example.com/a/b", true),
+            ("https://hooks.example.com.evil.com/", false),
+            ("https://hooks.example.com@evil.com/", false),
+            ("http://localhost:80/x", true),
+            ("http://localhost:80/xy", false),
+        ] {
+            assert_eq!(reach(some, url), want, "{url}");
+        }
+        let only = Limits { urls: None, variables: Some(vec!["A".into()]) };
+        assert!(only.lend("A") && !only.lend("B") && Limits::default().lend("B"));
+    }
+
     async fn check(line: &str, timeout_ms: u64, want: (End, &str, &str)) {
         let dir = tempfile::tempdir().unwrap();
         let place = Place {
@@ -180,6 +238,7 @@ mod tests {
         let settings = Settings {
             secret_env: vec!["HOOK_SECRET".into()],
             env: BTreeMap::from([("CI".into(), "1".into()), ("HOOK_SECRET".into(), "x".into())]),
+            limits: Limits::default(),
         };
         let (root, timeout) = (Path::new("/plugin"), Duration::from_millis(timeout_ms));
         let ran =

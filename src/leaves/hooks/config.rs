@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::event::Event;
+use super::faults::{condition_fault, fault, matcher_fault};
 use super::matcher::Matcher;
+use crate::stdx::ansi::one_line;
 use crate::stdx::sealed::Sealed;
 use crate::stdx::shell_word::quoted;
-
-/// Longest timeout that a hook may ask for, in seconds.
-const MAX_TIMEOUT: f64 = 86_400.0;
 
 /// `{ "<Event>": [ { "matcher": "…", "hooks": [ { "type": "command", "command": "…" } ] } ] }`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -287,7 +286,7 @@ impl Definitions {
                 continue;
             };
             let Some(groups) = groups.as_array() else {
-                problems.push(format!("`hooks.{name}` is ignored: it must be a list"));
+                problems.push(unread(event, &format!("hooks.{name}"), "it must be a list"));
                 continue;
             };
             for (at, group) in groups.iter().enumerate() {
@@ -297,6 +296,18 @@ impl Definitions {
             }
         }
         (definitions, problems)
+    }
+
+    /// Events of which something was written that does not run, and that hooks are there to stop; `written` is what was read.
+    pub fn unguarded(&self, written: &Value) -> Vec<Event> {
+        let hooks = |group: &Value| group.get("hooks").and_then(Value::as_array).map_or(1, Vec::len);
+        let meant = |event: Event| match written.get(event.name()) {
+            None | Some(Value::Null) => 0,
+            Some(Value::Array(groups)) => groups.iter().map(hooks).sum(),
+            Some(_) => 1,
+        };
+        let runs = |event| self.0.get(&event).map_or(0, |groups| groups.iter().map(|group| group.hooks.len()).sum());
+        Event::ALL.into_iter().filter(|event| event.guards() && meant(*event) > runs(*event)).collect()
     }
 
     /// What is wrong with hooks of a file whose shape was checked already.
@@ -341,14 +352,22 @@ impl Definitions {
             let matcher = matcher.filter(|text| !matches!(*text, "" | "*"));
             let matcher = matcher.map(|text| format!(" ({text})")).unwrap_or_default();
             let condition = hook.condition.as_ref().map(|rule| format!(" if {rule}")).unwrap_or_default();
-            format!("hook {event}{matcher}{condition}: {}", hook.line())
+            one_line(&format!("hook {event}{matcher}{condition}: {}", hook.line()))
         };
         self.all().map(line).collect()
     }
 }
 
+/// What is said of something that cannot be used.
+fn unread(event: Event, key: &str, why: &str) -> String {
+    match event.guards() {
+        true => format!("`{key}` does not run, so it stops nothing: {why}"),
+        false => format!("`{key}` is ignored: {why}"),
+    }
+}
+
 fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>) -> Option<Group> {
-    let mut ignored = |why: &str| problems.push(format!("`{key}` is ignored: {why}"));
+    let mut ignored = |why: &str| problems.push(unread(event, key, why));
     let Some(object) = group.as_object() else {
         ignored("it must be an object with `hooks`");
         return None;
@@ -365,8 +384,8 @@ fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>
         ignored("it needs a `hooks` list");
         return None;
     };
-    if let Some(problem) = matcher_fault(matcher.as_deref(), key) {
-        problems.push(problem);
+    if let Some(error) = Matcher::parse(matcher.as_deref().unwrap_or_default()).err() {
+        ignored(&error);
         return None;
     }
     let mut hooks = Vec::new();
@@ -384,7 +403,7 @@ fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>
                 }));
                 hooks.push(definition);
             }
-            Err(why) => problems.push(format!("`{key}.hooks[{at}]` is ignored: {why}")),
+            Err(why) => problems.push(unread(event, &format!("{key}.hooks[{at}]"), &why)),
         }
     }
     (!hooks.is_empty()).then_some(Group { matcher, hooks })
@@ -458,43 +477,6 @@ fn read_hook(event: Event, hook: &Value) -> Result<Definition, String> {
     }
 }
 
-/// Only what happens to a call can be about one.
-fn condition_fault(event: Event, condition: Option<&str>) -> Option<String> {
-    condition
-        .filter(|_| !event.of_a_call())
-        .map(|_| format!("`if` has no meaning for {event}: it is about a tool call"))
-}
-
-fn matcher_fault(matcher: Option<&str>, key: &str) -> Option<String> {
-    let error = Matcher::parse(matcher?).err()?;
-    Some(format!("`{key}` is ignored: {error}"))
-}
-
-fn fault(event: Event, hook: &Definition) -> Option<String> {
-    let words: Vec<&String> = match &hook.does {
-        Does::Line(line) => vec![line],
-        Does::Program(program, arguments) => [program].into_iter().chain(arguments).collect(),
-        Does::Request(request) => {
-            if event == Event::SessionStart {
-                return Some("cannot be of type \"http\": a session does not wait for a server to start".into());
-            }
-            return request.fault().or_else(|| timeout_fault(hook.timeout));
-        }
-    };
-    if words[0].trim().is_empty() {
-        return Some("`command` is empty".into());
-    }
-    if words.iter().any(|word| word.contains('\0')) {
-        return Some("`command` contains a NUL character".into());
-    }
-    timeout_fault(hook.timeout)
-}
-
-fn timeout_fault(timeout: Option<f64>) -> Option<String> {
-    let wrong = |seconds: &f64| !(*seconds > 0.0 && *seconds <= MAX_TIMEOUT);
-    timeout.filter(wrong).map(|_| format!("`timeout` must be more than 0 and at most {MAX_TIMEOUT} seconds"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -508,6 +490,44 @@ mod tests {
         let lines: Vec<String> = definitions.all().map(shown).chain(problems).collect();
         assert_eq!(lines.join("\n"), want, "{json}");
         assert_eq!(definitions.faults(), [] as [String; 0]);
+    }
+
+    #[test]
+    fn a_guard_that_does_not_run_is_told_of() {
+        let unguarded = |json: &str| -> String {
+            let written = serde_json::from_str(json).unwrap();
+            let events = Definitions::read(&written).0.unguarded(&written);
+            events.iter().map(|event| event.name()).collect::<Vec<_>>().join(" ")
+        };
+        let good = r#"{"type": "command", "command": "a"}"#;
+        for (bad, why) in [
+            (r#"{"type": "command", "command": "a", "onFailure": "BLOCK"}"#, "`onFailure` must be"),
+            (r#"{"type": "command", "command": "a", "timeout": 0}"#, "`timeout` must be more than 0"),
+            (r#"{"type": "command", "command": " "}"#, "`command` is empty"),
+        ] {
+            for (event, want) in [("PreToolUse", "PreToolUse"), ("UserPromptSubmit", "UserPromptSubmit"), ("Stop", "")]
+            {
+                let json = format!(r#"{{"{event}": [{{"hooks": [{good}, {bad}]}}]}}"#);
+                assert_eq!(unguarded(&json), want, "{json}");
+                let problems = Definitions::read(&serde_json::from_str(&json).unwrap()).1;
+                assert!(problems[0].contains(why), "{problems:?}");
+                assert_eq!(problems[0].contains("does not run, so it stops nothing"), !want.is_empty(), "{problems:?}");
+            }
+        }
+        assert_eq!(unguarded(&format!(r#"{{"PreToolUse": [{{"hooks": [{good}]}}]}}"#)), "");
+        assert_eq!(
+            unguarded(r#"{"PreToolUse": 3, "PermissionRequest": [{"matcher": "["}]}"#),
+            "PreToolUse PermissionRequest"
+        );
+    }
+
+    #[test]
+    fn a_hook_is_shown_in_one_line() {
+        let hooks = r#"{"Stop": [{"hooks": [{"type": "command", "command": "a", "args": ["x\nhook Stop: harmless"]},
+            {"type": "http", "url": "http://a/\nb"}]}]}"#;
+        for line in Definitions::read(&serde_json::from_str(hooks).unwrap()).0.lines() {
+            assert!(!line.contains('\n') && line.contains("\\n"), "{line}");
+        }
     }
 
     #[test]
@@ -527,9 +547,9 @@ mod tests {
     fn what_cannot_be_used_is_named_and_the_rest_kept() {
         check("[]", "`hooks` is ignored: it must be an object of events");
         check(
-            r#"{"PreTool": [], "PreModelSwitch": [], "Stop": 3, "SessionEnd": [1, {"matcher": 2}, {"matcher": "a"}, {"matcher": "(", "hooks": []}]}"#,
+            r#"{"PreTool": [], "FileChanged": [], "Stop": 3, "SessionEnd": [1, {"matcher": 2}, {"matcher": "a"}, {"matcher": "(", "hooks": []}]}"#,
             "`hooks.PreTool` is ignored: no such event; did you mean `PreToolUse`?\n\
-             `hooks.PreModelSwitch` is ignored: Claude Code has this event and cocode does not, so its hooks never run\n\
+             `hooks.FileChanged` is ignored: Claude Code has this event and cocode does not, so its hooks never run\n\
              `hooks.Stop` is ignored: it must be a list\n\
              `hooks.SessionEnd[0]` is ignored: it must be an object with `hooks`\n\
              `hooks.SessionEnd[1]` is ignored: `matcher` must be a string\n\
@@ -576,12 +596,12 @@ mod tests {
              PreToolUse None POST http://localhost:1/x with $K Some(2.0) false\n\
              PreToolUse None POST https://a.test/ None false\n\
              `hooks.PreToolUse[0].hooks[3].command` is ignored: cocode does not know it; the hook runs without it\n\
-             `hooks.PreToolUse[0].hooks[4]` is ignored: `url` must be a string\n\
-             `hooks.PreToolUse[0].hooks[5]` is ignored: its `url` must begin with http:// or https://, not file:\n\
-             `hooks.PreToolUse[0].hooks[6]` is ignored: `headers` must be an object of strings\n\
-             `hooks.PreToolUse[0].hooks[7]` is ignored: `args` must be a list of strings\n\
-             `hooks.PreToolUse[0].hooks[8]` is ignored: its shell is \"powershell\", and cocode runs hooks with bash only\n\
-             `hooks.PreToolUse[0].hooks[9]` is ignored: `onFailure` must be \"continue\" or \"block\"\n\
+             `hooks.PreToolUse[0].hooks[4]` does not run, so it stops nothing: `url` must be a string\n\
+             `hooks.PreToolUse[0].hooks[5]` does not run, so it stops nothing: its `url` must begin with http:// or https://, not file:\n\
+             `hooks.PreToolUse[0].hooks[6]` does not run, so it stops nothing: `headers` must be an object of strings\n\
+             `hooks.PreToolUse[0].hooks[7]` does not run, so it stops nothing: `args` must be a list of strings\n\
+             `hooks.PreToolUse[0].hooks[8]` does not run, so it stops nothing: its shell is \"powershell\", and cocode runs hooks with bash only\n\
+             `hooks.PreToolUse[0].hooks[9]` does not run, so it stops nothing: `onFailure` must be \"continue\" or \"block\"\n\
              `hooks.SessionStart[0].hooks[0]` is ignored: cannot be of type \"http\": a session does not wait for a server to start",
         );
     }

@@ -29,23 +29,23 @@ pub enum Event {
     CwdChanged,
     Notification,
     CacheBreak,
+    UserPromptExpansion,
+    PermissionDenied,
+    InstructionsLoaded,
+    ConfigChange,
+    PreModelSwitch,
+    PostModelSwitch,
+    TaskCreated,
+    TaskCompleted,
 }
 
 /// Events of Claude Code that nothing here makes happen: a hook on one of them never runs.
-const ELSEWHERE: [&str; 17] = [
-    "UserPromptExpansion",
-    "PermissionDenied",
+const ELSEWHERE: [&str; 9] = [
     "Setup",
-    "InstructionsLoaded",
-    "ConfigChange",
     "DirectoryAdded",
     "FileChanged",
     "Elicitation",
     "ElicitationResult",
-    "TaskCreated",
-    "TaskCompleted",
-    "PreModelSwitch",
-    "PostModelSwitch",
     "WorktreeCreate",
     "WorktreeRemove",
     "MessageDisplay",
@@ -54,7 +54,7 @@ const ELSEWHERE: [&str; 17] = [
 
 impl Event {
     /// Every event, in the order in which help texts list them.
-    pub const ALL: [Event; 17] = [
+    pub const ALL: [Event; 25] = [
         Event::PreToolUse,
         Event::PostToolUse,
         Event::PostToolUseFailure,
@@ -72,12 +72,25 @@ impl Event {
         Event::CwdChanged,
         Event::Notification,
         Event::CacheBreak,
+        Event::UserPromptExpansion,
+        Event::PermissionDenied,
+        Event::InstructionsLoaded,
+        Event::ConfigChange,
+        Event::PreModelSwitch,
+        Event::PostModelSwitch,
+        Event::TaskCreated,
+        Event::TaskCompleted,
     ];
 
     /// Whether it is something that happens to one call of a tool.
     pub(super) fn of_a_call(self) -> bool {
-        use Event::{PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse};
-        matches!(self, PreToolUse | PostToolUse | PostToolUseFailure | PermissionRequest)
+        use Event::{PermissionDenied, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse};
+        matches!(self, PreToolUse | PostToolUse | PostToolUseFailure | PermissionRequest | PermissionDenied)
+    }
+
+    /// Whether hooks of it are there to stop something: one that does not run leaves a hole.
+    pub fn guards(self) -> bool {
+        matches!(self, Event::PreToolUse | Event::PermissionRequest | Event::UserPromptSubmit)
     }
 
     pub fn name(self) -> &'static str {
@@ -99,6 +112,14 @@ impl Event {
             Event::CwdChanged => "CwdChanged",
             Event::Notification => "Notification",
             Event::CacheBreak => "CacheBreak",
+            Event::UserPromptExpansion => "UserPromptExpansion",
+            Event::PermissionDenied => "PermissionDenied",
+            Event::InstructionsLoaded => "InstructionsLoaded",
+            Event::ConfigChange => "ConfigChange",
+            Event::PreModelSwitch => "PreModelSwitch",
+            Event::PostModelSwitch => "PostModelSwitch",
+            Event::TaskCreated => "TaskCreated",
+            Event::TaskCompleted => "TaskCompleted",
         }
     }
 
@@ -132,7 +153,12 @@ impl Event {
             | Event::UserPromptSubmit
             | Event::PreCompact
             | Event::Stop
-            | Event::SubagentStop => true,
+            | Event::SubagentStop
+            | Event::UserPromptExpansion
+            | Event::ConfigChange
+            | Event::PreModelSwitch
+            | Event::TaskCreated
+            | Event::TaskCompleted => true,
             Event::SessionStart
             | Event::SessionEnd
             | Event::PostCompact
@@ -140,7 +166,10 @@ impl Event {
             | Event::SubagentStart
             | Event::CwdChanged
             | Event::Notification
-            | Event::CacheBreak => false,
+            | Event::CacheBreak
+            | Event::PermissionDenied
+            | Event::InstructionsLoaded
+            | Event::PostModelSwitch => false,
         }
     }
 }
@@ -292,6 +321,51 @@ impl Occasion {
     pub fn notification(kind: &str, message: &str) -> Occasion {
         let fields = json!({ "notification_type": kind, "message": message });
         Occasion::new(Event::Notification, Some(kind), fields)
+    }
+
+    /// A call was denied by rules or by the mode, and why.
+    pub fn permission_denied(tool: &str, input: &Value, call: &str, reason: &str) -> Occasion {
+        let fields = json!({ "tool_name": tool, "tool_input": input, "tool_use_id": call, "reason": reason });
+        Occasion::new(Event::PermissionDenied, Some(tool), fields)
+    }
+
+    /// A skill that the user typed is about to become a prompt.
+    pub fn user_prompt_expansion(name: &str, args: &str, prompt: &str) -> Occasion {
+        let fields = json!({
+            "expansion_type": "slash_command", "command_name": name, "command_args": args, "prompt": prompt,
+        });
+        Occasion::new(Event::UserPromptExpansion, Some(name), fields)
+    }
+
+    /// The model is told of a memory file. `kind` is `User`, `Project` or `Local`.
+    pub fn instructions_loaded(file: &Path, kind: &str, reason: &str) -> Occasion {
+        let fields = json!({ "file_path": file, "memory_type": kind, "load_reason": reason });
+        Occasion::new(Event::InstructionsLoaded, Some(reason), fields)
+    }
+
+    /// A file of settings is about to be changed from inside a session.
+    pub fn config_change(source: &str, file: &Path) -> Occasion {
+        Occasion::new(Event::ConfigChange, Some(source), json!({ "source": source, "file_path": file }))
+    }
+
+    pub fn pre_model_switch(from: &str, to: &str) -> Occasion {
+        Occasion::new(Event::PreModelSwitch, Some(to), json!({ "from_model": from, "to_model": to }))
+    }
+
+    pub fn post_model_switch(from: &str, to: &str) -> Occasion {
+        Occasion::new(Event::PostModelSwitch, Some(to), json!({ "from_model": from, "to_model": to }))
+    }
+
+    /// The agent put a new todo on its list.
+    pub fn task_created(id: &str, subject: &str, description: &str) -> Occasion {
+        let fields = json!({ "task_id": id, "task_subject": subject, "task_description": description });
+        Occasion::new(Event::TaskCreated, None, fields)
+    }
+
+    /// The agent says that a todo is done.
+    pub fn task_completed(id: &str, subject: &str, description: &str) -> Occasion {
+        let fields = json!({ "task_id": id, "task_subject": subject, "task_description": description });
+        Occasion::new(Event::TaskCompleted, None, fields)
     }
 
     /// As reports name it: `PreToolUse:Bash`.
@@ -450,6 +524,42 @@ mod tests {
                 Occasion::subagent_stop(&worker, false, "Found."),
                 "SubagentStop:Explore",
                 r#""stop_hook_active":false,"agent_id":"a1","agent_type":"Explore","agent_transcript_path":"/h/a1","last_assistant_message":"Found.""#,
+            ),
+            (
+                Occasion::permission_denied("Bash", &input, "c1", "a rule"),
+                "PermissionDenied:Bash",
+                r#""tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"c1","reason":"a rule""#,
+            ),
+            (
+                Occasion::user_prompt_expansion("commit", "all", "/commit all"),
+                "UserPromptExpansion:commit",
+                r#""expansion_type":"slash_command","command_name":"commit","command_args":"all","prompt":"/commit all""#,
+            ),
+            (
+                Occasion::instructions_loaded(Path::new("/p/CLAUDE.md"), "Project", "session_start"),
+                "InstructionsLoaded:session_start",
+                r#""file_path":"/p/CLAUDE.md","memory_type":"Project","load_reason":"session_start""#,
+            ),
+            (
+                Occasion::config_change("user_settings", Path::new("/c/config.toml")),
+                "ConfigChange:user_settings",
+                r#""source":"user_settings","file_path":"/c/config.toml""#,
+            ),
+            (Occasion::pre_model_switch("a/b", "a/c"), "PreModelSwitch:a/c", r#""from_model":"a/b","to_model":"a/c""#),
+            (
+                Occasion::post_model_switch("a/b", "a/c"),
+                "PostModelSwitch:a/c",
+                r#""from_model":"a/b","to_model":"a/c""#,
+            ),
+            (
+                Occasion::task_created("1", "Test it", "Testing it"),
+                "TaskCreated",
+                r#""task_id":"1","task_subject":"Test it","task_description":"Testing it""#,
+            ),
+            (
+                Occasion::task_completed("1", "Test it", "Testing it"),
+                "TaskCompleted",
+                r#""task_id":"1","task_subject":"Test it","task_description":"Testing it""#,
             ),
             (
                 Occasion::notification("idle_prompt", "x"),

@@ -84,7 +84,14 @@ pub(super) async fn send(request: &Request, timeout: Duration, input: &[u8], set
 
 async fn exchange(request: &Request, input: &[u8], settings: &Settings) -> Result<String, String> {
     let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
-    let variable = |name: &str| settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+    // As it will be sent: nothing in how it is written hides where it leads.
+    if !settings.limits.reach(url.as_str()) {
+        return Err("not sent: `allowed_hook_urls` does not list its address".into());
+    }
+    let variable = |name: &str| {
+        let value = || settings.env.get(name).cloned().or_else(|| std::env::var(name).ok());
+        settings.limits.lend(name).then(value).flatten()
+    };
     let headers = request.headers(variable)?;
     let client = client(&url).map_err(|error| format!("the HTTP client cannot be set up: {error}"))?;
     let sent = client.post(url).headers(headers).body(input.to_vec()).send().await;

@@ -186,7 +186,7 @@ fn objects(event: Event, ran: &Ran) -> Said {
 /// What a block means for the event.
 fn blocked(event: Event, reason: String) -> Said {
     match event {
-        Event::PreToolUse | Event::PermissionRequest => {
+        Event::PreToolUse | Event::PermissionRequest | Event::PreModelSwitch => {
             Said { verdict: Some(Verdict { decision: Decision::Deny, reason }), ..Said::default() }
         }
         event if event.blocks() => Said { block: Some(reason), ..Said::default() },
@@ -223,7 +223,7 @@ fn from_json(event: Event, object: &Map<String, Value>) -> Said {
     }
     said.context = text(own, "additionalContext").filter(|text| !text.is_empty());
     match event {
-        Event::PreToolUse => {
+        Event::PreToolUse | Event::PreModelSwitch => {
             let decision = match own.get("permissionDecision").and_then(Value::as_str) {
                 Some("allow") => Some(Decision::Allow),
                 Some("ask") => Some(Decision::Ask),

@@ -107,9 +107,15 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
         decision.behavior = Behavior::Ask;
         decision.reasons.insert(0, format!("the rules in {} cannot be read and may forbid this", names.join(", ")));
     }
-    if decision.behavior == Behavior::Ask && query.mode == Mode::DontAsk {
+    if decision.behavior == Behavior::Ask && (query.mode == Mode::DontAsk || query.rules.walls.questions) {
         decision.behavior = Behavior::Deny;
-        decision.reasons.insert(0, "mode dontAsk denies what is not allowed".into());
+        decision.reasons.insert(
+            0,
+            match query.mode {
+                Mode::DontAsk => "mode dontAsk denies what is not allowed".into(),
+                _ => "`permissions.deny_instead_of_asking` denies what is not allowed".into(),
+            },
+        );
     }
     if decision.behavior != Behavior::Ask {
         decision.suggestions = Vec::new();
@@ -234,6 +240,9 @@ pub(super) fn show(query: &Query, tool: &str, path: &Path, shown: Shown, files: 
     if places.free_read(path, files) {
         return Verdict::new(Behavior::Allow, "it belongs to this session");
     }
+    if query.rules.walls.reads && !places.inside(path, files) {
+        return walled(path, "reads", files);
+    }
     if let Some(reason) = query.path_rule(Behavior::Ask, tool, path, files) {
         return Verdict::firm(reason);
     }
@@ -254,6 +263,13 @@ pub(super) fn show(query: &Query, tool: &str, path: &Path, shown: Shown, files: 
         return Verdict::new(Behavior::Allow, "it reads inside the workspace");
     }
     Verdict::new(Behavior::Ask, format!("{} is outside the workspace", files.resolve(path).display()))
+}
+
+/// The denial of what lies outside of the workspace.
+fn walled(path: &Path, what: &str, files: &dyn Files) -> Verdict {
+    let path = files.resolve(path);
+    let reason = format!("{} is outside the workspace, and `permissions.block_outside_{what}` is on", path.display());
+    Verdict::new(Behavior::Deny, reason)
 }
 
 fn search(query: &Query, root: &Path, files: &dyn Files) -> Decision {
@@ -282,6 +298,9 @@ pub(super) fn write(query: &Query, tool: &str, path: &Path, files: &dyn Files) -
     }
     if places.free_write(path, files) {
         return Verdict::new(Behavior::Allow, "it belongs to this session");
+    }
+    if query.rules.walls.writes && !places.inside(path, files) {
+        return walled(path, "writes", files);
     }
     if query.mode == Mode::Plan {
         return Verdict::new(Behavior::Deny, "plan mode changes only the plan file");
@@ -451,6 +470,28 @@ mod tests {
         assert_eq!(read("/p/a"), Behavior::Ask);
         assert_eq!(read("/home/u/.claude/0192f0c1-2345-7000-8000-000000000001/tool-results/x"), Behavior::Allow);
         assert_eq!(run(Access::Free, "TodoWrite", &rules).behavior, Behavior::Allow);
+    }
+
+    #[test]
+    fn walls_hold_whatever_the_entries_say() {
+        let mut rules = RuleSet::default();
+        for rule in ["Read(//q/**)", "Edit(//q/**)"] {
+            rules.add(Behavior::Allow, Rule::parse(rule).unwrap(), Source::User);
+        }
+        let judged = |rules: &RuleSet| {
+            let read = |path: &str| run(Access::Read { path: path.into() }, "Read", rules).behavior;
+            let write = |path: &str| run(Access::Write { path: path.into() }, "Write", rules).behavior;
+            let cat = Access::Shell { command: "cat /q/a".into(), cwd: "/p".into() };
+            [read("/q/a"), read("/p/a"), run(cat, "Bash", rules).behavior, write("/q/a"), write("/p/a")]
+        };
+        use Behavior::{Allow, Ask, Deny};
+        assert_eq!(judged(&rules), [Allow, Allow, Allow, Allow, Ask]);
+        rules.walls.reads = true;
+        assert_eq!(judged(&rules), [Deny, Allow, Deny, Allow, Ask]);
+        rules.walls.writes = true;
+        assert_eq!(judged(&rules), [Deny, Allow, Deny, Deny, Ask]);
+        rules.walls.questions = true;
+        assert_eq!(judged(&rules), [Deny, Allow, Deny, Deny, Deny]);
     }
 
     #[test]

@@ -431,6 +431,19 @@ impl fmt::Display for Source {
 pub struct RuleSet {
     entries: Vec<Entry>,
     broken: Vec<Source>,
+    /// What holds whatever the entries say.
+    pub walls: Walls,
+}
+
+/// What is denied as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Walls {
+    /// Reading outside of the workspace.
+    pub reads: bool,
+    /// Changing files there.
+    pub writes: bool,
+    /// Everything that would ask.
+    pub questions: bool,
 }
 
 /// One rule in force.

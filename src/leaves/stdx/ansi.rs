@@ -289,6 +289,11 @@ pub fn shown(text: &str) -> String {
     visible(text).replace(turns, "\u{fffd}")
 }
 
+/// The text in one line: what would begin another one is escaped.
+pub fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t").replace(['\u{2028}', '\u{2029}'], "\u{fffd}")
+}
+
 /// JSON in one line in which nothing commands a terminal, turns the reading direction or hides: such characters are escaped.
 pub fn json(value: &serde_json::Value) -> String {
     let mut out = String::new();

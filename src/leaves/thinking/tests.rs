@@ -7,6 +7,7 @@ fn settings() -> Settings {
         environment: Environment::default(),
         flag: None,
         default_level: None,
+        max_level: Level::UltraThink,
         auto_enable: false,
         interleaved: false,
         budget_tokens: None,
@@ -27,6 +28,20 @@ fn model() -> Abilities {
 }
 
 use Level::{DeepThink, None as Off, UltraThink};
+
+#[test]
+fn more_than_the_highest_level_is_never_asked_of_a_model() {
+    for (max_level, asked, want) in
+        [(UltraThink, UltraThink, UltraThink), (DeepThink, UltraThink, DeepThink), (Off, DeepThink, Off)]
+    {
+        let settings = Settings { max_level, ..settings() };
+        let environment = Environment { level: Some(asked), max_tokens: None };
+        let got = effective(&Asked::default(), &Settings { environment, ..settings.clone() }, &model());
+        assert_eq!((got.level, got.asked), (want, asked));
+        let session = effective(&Asked { session: Some(asked), ..Asked::default() }, &settings, &model());
+        assert_eq!(session.level, want);
+    }
+}
 
 /// Every source says something, each something that the next weaker one does not.
 #[test]

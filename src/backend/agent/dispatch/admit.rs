@@ -8,12 +8,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::call::{Asks, Permitted, Ready};
-use super::grounds::Grounds;
+use super::grounds::{Grounds, find_level};
 use super::hooked::{interrupted, refused, stopped};
 use super::prepare::Prepared;
 use crate::agent::hooking::{tell_stop, told};
 use crate::agent::mailbox::Mailbox;
-use crate::agent::{Agent, Conversation, decided};
+use crate::agent::{Agent, Conversation, decided, events};
 use crate::hooks::{self, Event as Hook, Occasion, Verdict};
 use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
@@ -130,7 +130,7 @@ impl Agent {
             }
         };
         if matches!(ready.access, Access::Shell { .. }) {
-            self.find_level(mailbox).await;
+            find_level(&self.policy, mailbox).await;
         }
         let ready = match Box::pin(self.before_call(ready, asks, mailbox, cancel)).await? {
             ControlFlow::Continue(ready) => ready,
@@ -147,25 +147,15 @@ impl Agent {
             return Ok(Admission::Refused(ToolResult::of_text(ready.call.id, Outcome::Denied, why)));
         }
         if decision.behavior == Behavior::Deny {
-            return Ok(Admission::Refused(grounds.refused(&ready, &decision, &self.conversation)));
+            let refused = grounds.refused(&ready, &decision, &self.conversation);
+            drop(grounds);
+            events::denied(self, (&ready.call, &ready.access), &decision, (mailbox, cancel)).await?;
+            return Ok(Admission::Refused(refused));
         }
         match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
             // Its input may be another one now.
             ControlFlow::Continue((ready, decision)) => Box::pin(self.ask(ready, decision, mailbox, cancel)).await,
             ControlFlow::Break(admission) => Ok(admission),
-        }
-    }
-
-    /// Finds out how far commands can be confined before the first is judged, and says so where nothing confines them.
-    async fn find_level(&self, mailbox: &Mailbox) {
-        self.policy.sandbox.probe().await;
-        if let Some(why) = self.policy.sandbox.untold() {
-            let then = match self.policy.places.approved.required {
-                true => "and `sandbox.required` is on, so none runs",
-                false => "so only plain ones run without asking",
-            };
-            let text = format!("Nothing confines commands here, {then}: {why}");
-            mailbox.emit(Event::Notice { text }).await;
         }
     }
 

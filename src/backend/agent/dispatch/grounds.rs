@@ -4,11 +4,14 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use super::call::Ready;
+use crate::agent::Policy;
+use crate::agent::mailbox::Mailbox;
 use crate::agent::memory::Whose;
 use crate::permission::{
     self, Access, Behavior, Consent, Decision, Disk, Entry, Mode, Permit, Places, Query, RuleSet, Source,
 };
-use crate::sandbox::{Level, Policy};
+use crate::protocol::Event;
+use crate::sandbox::{self, Level};
 use crate::tools;
 
 /// What decisions are made on.
@@ -79,7 +82,7 @@ impl Grounds<'_> {
     }
 
     /// What a command line would be held to; None: to nothing.
-    pub(in crate::agent) fn policy(&self, line: &str, consent: Consent) -> Option<Policy> {
+    pub(in crate::agent) fn policy(&self, line: &str, consent: Consent) -> Option<sandbox::Policy> {
         let access = Access::Shell { command: line.into(), cwd: self.places.cwd.clone() };
         let query = self.query(tools::BASH, &access);
         let decision = permission::decide(&query, &Disk);
@@ -87,7 +90,7 @@ impl Grounds<'_> {
     }
 
     /// The same of one that runs unasked because the sandbox holds it; None where none does.
-    pub(in crate::agent) fn policy_unasked(&self, line: &str) -> Option<Policy> {
+    pub(in crate::agent) fn policy_unasked(&self, line: &str) -> Option<sandbox::Policy> {
         self.places.approved.unasked.then(|| self.policy(line, Consent::Missing)).flatten()
     }
 
@@ -119,5 +122,18 @@ impl Grounds<'_> {
         let mode = if self.narrowed(access) { Mode::Default } else { self.mode };
         let (rules, places) = (&*self.rules, &self.places);
         Query { tool, access, mode, rules, places, vocabulary: tools::RULES, level: self.level }
+    }
+}
+
+/// Finds out how far commands can be confined before the first is judged, and says so where nothing confines them.
+pub(super) async fn find_level(policy: &Policy, mailbox: &Mailbox) {
+    policy.sandbox.probe().await;
+    if let Some(why) = policy.sandbox.untold() {
+        let then = match policy.places.approved.required {
+            true => "and `sandbox.required` is on, so none runs",
+            false => "so only plain ones run without asking",
+        };
+        let text = format!("Nothing confines commands here, {then}: {why}");
+        mailbox.emit(Event::Notice { text }).await;
     }
 }

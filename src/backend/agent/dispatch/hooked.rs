@@ -74,7 +74,12 @@ impl Watched {
 impl Grounds<'_> {
     /// Those of some conditions of hooks that a call meets. A condition is a rule: it holds where it would deny the call, in
     /// part or as a whole, and where nobody can say, since a hook that runs in vain harms less than one that does not.
-    pub(super) fn met(&self, tool: &str, access: &Access, mut conditions: BTreeSet<String>) -> BTreeSet<String> {
+    pub(in crate::agent) fn met(
+        &self,
+        tool: &str,
+        access: &Access,
+        mut conditions: BTreeSet<String>,
+    ) -> BTreeSet<String> {
         let under = |rules: RuleSet| {
             let rules = Cow::Owned(rules);
             let grounds = Grounds { mode: Mode::Bypass, rules, places: self.places.clone(), level: self.level };

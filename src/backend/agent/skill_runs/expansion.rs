@@ -6,9 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::agent::mailbox::Mailbox;
-use crate::commands::Skill;
 use crate::commands::expand::{self, Piece, Values};
 use crate::commands::skill::RunsIn;
+use crate::commands::{Skill, Source};
 use crate::message::{Attachment, Message, Outcome};
 use crate::protocol::Event;
 use crate::session;
@@ -89,9 +89,11 @@ impl Expansion<'_> {
         };
         let mut attached = Vec::new();
         let trusted = self.agent.policy.trusts_text(skill, body);
+        let shell = self.agent.runs.settings.shell || matches!(skill.source, Source::Bundled | Source::PolicySettings);
         for piece in expanded.pieces {
             match piece {
                 Piece::Text(more) => text.push_str(&more),
+                Piece::Shell { .. } if !shell => text.push_str("[shell command execution disabled by policy]"),
                 Piece::Shell { command } if !trusted => {
                     text.push_str(&format!(
                         "[`{command}` was not run: the user has not approved what this skill runs]"

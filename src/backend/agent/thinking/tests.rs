@@ -11,6 +11,7 @@ fn settings() -> Settings {
         environment: Environment::default(),
         flag: None,
         default_level: None,
+        max_level: Level::UltraThink,
         auto_enable: false,
         interleaved: false,
         budget_tokens: None,
