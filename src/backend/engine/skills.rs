@@ -48,7 +48,7 @@ pub(super) fn shown(config: &Config) -> Shown {
 /// How much of skills a model with this window is told.
 fn room(config: &Config, window: Option<u64>) -> Room {
     let skills = &config.skills;
-    let bytes = config.compact.approx_bytes_per_token as f64;
+    let bytes = config.compact.approx_bytes_per_token;
     let share = skills.list_share.zip(window).map(|(share, window)| (share * window as f64 * bytes) as usize);
     let bare = skills.overrides.iter().filter(|(_, shown)| **shown == SkillShown::NameOnly);
     Room {
