@@ -90,7 +90,7 @@ fn begin(channel: &Channel, scratch: Option<&Path>) -> io::Result<Option<Command
     let root = start(&program, ends, Bonds { with_us: true, mark: None, confined, joined })?;
     let (full, allowed) = mpsc::channel();
     let watching = Watching { channel: channel.clone(), allowed };
-    let serving = match recording.map(|recording| recording.serve(watching)).transpose() {
+    let serving = match recording.map(|recording| recording.serve(confined, watching)).transpose() {
         // One that could not join is not recorded: its manifest never begins, and so undo knows.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
         Err(error) => {

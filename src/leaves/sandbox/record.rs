@@ -1,19 +1,30 @@
 //! Saves what a command is about to change, before it does: so that all of it can be undone, whatever did it.
 //!
 //! A filter in the command holds every system call that may create, change or destroy what a path names; calls that only read
-//! cost nothing. The supervisor looks at the path, saves what is there when it is touched for the first time, writes a line of
-//! the manifest, and lets the call continue. What the call does after that needs no watching: states before and after are
-//! compared by path, so a call that fails or comes twice leaves nothing wrong behind.
+//! cost nothing. The supervisor finds out once where the path leads, saves what is there when it is touched for the first time,
+//! writes a line of the manifest, makes the call itself on what it has found, and hands the result over: a program that changes
+//! its path meanwhile, from another thread, changes nothing. States before and after are compared by path, so a call that fails
+//! or comes twice leaves nothing wrong behind.
 
 #[cfg(target_os = "linux")]
+mod caller;
+#[cfg(target_os = "linux")]
 mod calls;
+#[cfg(target_os = "linux")]
+mod deciding;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
 mod guarding;
+#[cfg(target_os = "linux")]
+mod hand;
 mod manifest;
 #[cfg(target_os = "linux")]
 mod notify;
+#[cfg(target_os = "linux")]
+mod places;
+#[cfg(target_os = "linux")]
+mod reading;
 #[cfg(target_os = "linux")]
 mod recorder;
 #[cfg(target_os = "linux")]

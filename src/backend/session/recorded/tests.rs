@@ -117,7 +117,7 @@ impl Fixture {
             })
         };
         let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let serving = recording.serve(Unheard).unwrap();
+        let serving = recording.serve(None, Unheard).unwrap();
         let manifest = folder(self.session.store(), &record).join(MANIFEST);
         let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
         let running = std::thread::spawn(move || {

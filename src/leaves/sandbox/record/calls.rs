@@ -9,6 +9,7 @@ pub(super) enum Deed {
         place: Place,
         flags: Flags,
     },
+    /// To the length behind the path.
     Truncate(Place),
     /// Of a file or a link; of an empty folder where the flags of `unlinkat` say so.
     Remove(Place),
@@ -23,14 +24,14 @@ pub(super) enum Deed {
         from: Place,
         to: Place,
     },
-    /// Of a folder, a pipe: nothing may be there.
-    Make(Place),
-    /// Of a link that leads elsewhere.
+    /// Nothing may be there.
+    Make(Place, Made),
+    /// Of a link that leads elsewhere: where to, in the first argument.
     Lead(Place),
     /// Of its mode, owner, times, attributes.
-    Alter(Place),
+    Alter(Place, Change),
     /// The same for an open file.
-    AlterOpen(usize),
+    AlterOpen(usize, Change),
     /// May give a socket a path.
     Bind,
     /// Moves what paths mean.
@@ -39,6 +40,38 @@ pub(super) enum Deed {
     Kernel,
     /// A command to an open file, in the second argument: one of `ALTERING`.
     Command,
+    /// Gives up rights of its own.
+    Restrict,
+}
+
+/// What is made at a path; its mode is behind the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Made {
+    Folder,
+    /// A pipe, a socket, a device, whose number comes next, or an empty file.
+    Node,
+}
+
+/// What is altered, with the first of the arguments that say to what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Mode(usize),
+    Owner(usize),
+    /// In 16 bits each.
+    OwnerShort(usize),
+    Times(Times, usize),
+    Attribute(usize),
+    NoAttribute(usize),
+    /// In a structure that may grow: programs do without.
+    Newer,
+}
+
+/// How two times are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Nanoseconds,
+    Microseconds,
+    Seconds,
 }
 
 /// Commands that change what a file is: its flags, its project, its version, and that it cannot be changed anymore. Of 64-bit
@@ -96,6 +129,7 @@ const fn call(native: c_long, compat: u32, deed: Deed) -> Call {
     Call { native, compat: Some(compat), deed }
 }
 
+use Change::{Attribute, Mode, NoAttribute, Owner};
 use Last::{Followed, FollowedIf, FollowedUnless, Kept};
 
 /// What every machine has.
@@ -106,31 +140,32 @@ const ALL: &[Call] = &[
     call(libc::SYS_renameat2, 353, Deed::Rename { from: at(0, Kept), to: at(2, Kept), flags: Some(4) }),
     call(libc::SYS_linkat, 303, Deed::Link { from: at(0, FollowedIf(4)), to: at(2, Kept) }),
     call(libc::SYS_symlinkat, 304, Deed::Lead(at(1, Kept))),
-    call(libc::SYS_mkdirat, 296, Deed::Make(at(0, Kept))),
-    call(libc::SYS_mknodat, 297, Deed::Make(at(0, Kept))),
+    call(libc::SYS_mkdirat, 296, Deed::Make(at(0, Kept), Made::Folder)),
+    call(libc::SYS_mknodat, 297, Deed::Make(at(0, Kept), Made::Node)),
     call(libc::SYS_truncate, 92, Deed::Truncate(here(0, Followed))),
-    call(libc::SYS_fchmod, 94, Deed::AlterOpen(0)),
-    call(libc::SYS_fchmodat, 306, Deed::Alter(at(0, Followed))),
-    call(452, 452, Deed::Alter(at(0, FollowedUnless(3)))),
-    call(libc::SYS_fchown, 207, Deed::AlterOpen(0)),
-    call(libc::SYS_fchownat, 298, Deed::Alter(at(0, FollowedUnless(4)))),
-    call(libc::SYS_utimensat, 320, Deed::Alter(at(0, FollowedUnless(3)))),
-    call(libc::SYS_setxattr, 226, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_lsetxattr, 227, Deed::Alter(here(0, Kept))),
-    call(libc::SYS_fsetxattr, 228, Deed::AlterOpen(0)),
-    call(libc::SYS_removexattr, 235, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_lremovexattr, 236, Deed::Alter(here(0, Kept))),
-    call(libc::SYS_fremovexattr, 237, Deed::AlterOpen(0)),
-    call(463, 463, Deed::Alter(at(0, FollowedUnless(2)))),
-    call(466, 466, Deed::Alter(at(0, FollowedUnless(2)))),
+    call(libc::SYS_fchmod, 94, Deed::AlterOpen(0, Mode(1))),
+    call(libc::SYS_fchmodat, 306, Deed::Alter(at(0, Followed), Mode(2))),
+    call(452, 452, Deed::Alter(at(0, FollowedUnless(3)), Mode(2))),
+    call(libc::SYS_fchown, 207, Deed::AlterOpen(0, Owner(1))),
+    call(libc::SYS_fchownat, 298, Deed::Alter(at(0, FollowedUnless(4)), Owner(2))),
+    call(libc::SYS_utimensat, 320, Deed::Alter(at(0, FollowedUnless(3)), Change::Times(Times::Nanoseconds, 2))),
+    call(libc::SYS_setxattr, 226, Deed::Alter(here(0, Followed), Attribute(1))),
+    call(libc::SYS_lsetxattr, 227, Deed::Alter(here(0, Kept), Attribute(1))),
+    call(libc::SYS_fsetxattr, 228, Deed::AlterOpen(0, Attribute(1))),
+    call(libc::SYS_removexattr, 235, Deed::Alter(here(0, Followed), NoAttribute(1))),
+    call(libc::SYS_lremovexattr, 236, Deed::Alter(here(0, Kept), NoAttribute(1))),
+    call(libc::SYS_fremovexattr, 237, Deed::AlterOpen(0, NoAttribute(1))),
+    call(463, 463, Deed::Alter(at(0, FollowedUnless(2)), Change::Newer)),
+    call(466, 466, Deed::Alter(at(0, FollowedUnless(2)), Change::Newer)),
     call(libc::SYS_bind, 361, Deed::Bind),
     call(libc::SYS_mount, 21, Deed::Mount),
     call(libc::SYS_pivot_root, 217, Deed::Mount),
-    call(428, 428, Deed::Mount),                           // open_tree
-    call(429, 429, Deed::Mount),                           // move_mount
-    call(432, 432, Deed::Mount),                           // fsmount
-    call(467, 467, Deed::Mount),                           // open_tree_attr
-    call(469, 469, Deed::Alter(at(0, FollowedUnless(4)))), // file_setattr
+    call(428, 428, Deed::Mount),                                          // open_tree
+    call(429, 429, Deed::Mount),                                          // move_mount
+    call(432, 432, Deed::Mount),                                          // fsmount
+    call(467, 467, Deed::Mount),                                          // open_tree_attr
+    call(469, 469, Deed::Alter(at(0, FollowedUnless(4)), Change::Newer)), // file_setattr
+    call(446, 446, Deed::Restrict),                                       // landlock_restrict_self
     call(libc::SYS_ioctl, 54, Deed::Command),
     call(libc::SYS_acct, 51, Deed::Kernel),
     call(libc::SYS_swapon, 87, Deed::Kernel),
@@ -149,14 +184,14 @@ const OLD: &[Call] = &[
     call(libc::SYS_renameat, 302, Deed::Rename { from: at(0, Kept), to: at(2, Kept), flags: None }),
     call(libc::SYS_link, 9, Deed::Link { from: here(0, Kept), to: here(1, Kept) }),
     call(libc::SYS_symlink, 83, Deed::Lead(here(1, Kept))),
-    call(libc::SYS_mkdir, 39, Deed::Make(here(0, Kept))),
-    call(libc::SYS_mknod, 14, Deed::Make(here(0, Kept))),
-    call(libc::SYS_chmod, 15, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_chown, 212, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_lchown, 198, Deed::Alter(here(0, Kept))),
-    call(libc::SYS_utime, 30, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_utimes, 271, Deed::Alter(here(0, Followed))),
-    call(libc::SYS_futimesat, 299, Deed::Alter(at(0, Followed))),
+    call(libc::SYS_mkdir, 39, Deed::Make(here(0, Kept), Made::Folder)),
+    call(libc::SYS_mknod, 14, Deed::Make(here(0, Kept), Made::Node)),
+    call(libc::SYS_chmod, 15, Deed::Alter(here(0, Followed), Mode(1))),
+    call(libc::SYS_chown, 212, Deed::Alter(here(0, Followed), Owner(1))),
+    call(libc::SYS_lchown, 198, Deed::Alter(here(0, Kept), Owner(1))),
+    call(libc::SYS_utime, 30, Deed::Alter(here(0, Followed), Change::Times(Times::Seconds, 1))),
+    call(libc::SYS_utimes, 271, Deed::Alter(here(0, Followed), Change::Times(Times::Microseconds, 1))),
+    call(libc::SYS_futimesat, 299, Deed::Alter(at(0, Followed), Change::Times(Times::Microseconds, 2))),
 ];
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -165,10 +200,10 @@ const OLD: &[Call] = &[call(libc::SYS_renameat, 302, Deed::Rename { from: at(0, 
 /// What only 32-bit programs call: a second number for some of the above.
 const COMPAT: &[(u32, Deed)] = &[
     (193, Deed::Truncate(here(0, Followed))),
-    (16, Deed::Alter(here(0, Kept))),
-    (182, Deed::Alter(here(0, Followed))),
-    (95, Deed::AlterOpen(0)),
-    (412, Deed::Alter(at(0, FollowedUnless(3)))),
+    (16, Deed::Alter(here(0, Kept), Change::OwnerShort(1))),
+    (182, Deed::Alter(here(0, Followed), Change::OwnerShort(1))),
+    (95, Deed::AlterOpen(0, Change::OwnerShort(1))),
+    (412, Deed::Alter(at(0, FollowedUnless(3)), Change::Times(Times::Nanoseconds, 2))),
 ];
 
 /// Those of 64-bit programs.

@@ -112,6 +112,18 @@ impl Filter {
     }
 }
 
+/// Whether a program that was heard waits for its answer, whatever signals come: Linux 5.19. Without that a call that was made for
+/// it could be made again.
+pub(super) fn waits_for_answers() -> bool {
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    // SAFETY: without a program the kernel looks at the flags, and does nothing.
+    let done = unsafe {
+        let none = std::ptr::null::<libc::sock_fprog>();
+        libc::syscall(libc::SYS_seccomp, c_ulong::from(libc::SECCOMP_SET_MODE_FILTER), flags, none)
+    };
+    done < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
 fn seccomp(flags: c_ulong, program: &libc::sock_fprog) -> io::Result<RawFd> {
     // SAFETY: the program outlives the call, which copies it.
     let fd = unsafe {

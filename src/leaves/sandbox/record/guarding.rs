@@ -148,6 +148,12 @@ impl Guarding {
         path.ancestors().find(repository).map_or_else(|| path.ancestors().any(owns), owns)
     }
 
+    /// Whether what came into being then, in nanoseconds since 1970, did so after the command. Zero: nobody knows.
+    pub(super) fn is_new(&self, born: i64) -> bool {
+        let born = u64::try_from(born).unwrap_or(0);
+        born > 0 && SystemTime::UNIX_EPOCH + Duration::from_nanos(born) >= self.began
+    }
+
     /// Whether what has the name came into being after the command. Where the file system does not tell, the name has to do.
     fn is_younger(&self, path: &Path) -> bool {
         let Ok(there) = std::fs::symlink_metadata(path) else { return false };

@@ -1,31 +1,33 @@
-//! Calls that wait for an answer, and what their programs meant by them: the text of a path, and the folder that it is in.
+//! Calls that wait for an answer, and what their programs have in memory: the text of a path, and what is at a path once it
+//! is known where that leads.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use libc::{c_ulong, c_void};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, StatxTimestamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 
-use super::calls::{Last, Place};
 use super::manifest::Stamp;
 
 const RECEIVE: c_ulong = 0xc050_2100;
 const SEND: c_ulong = 0xc018_2101;
 const IS_VALID: c_ulong = 0x4008_2102;
+const ADD: c_ulong = 0x4018_2103;
 const SET_FLAGS: c_ulong = 0x4008_2104;
 /// Wakes the one who waits on this processor, since we are about to wait ourselves. Linux 6.6.
 const SYNC_WAKE_UP: u64 = 1;
 
 /// Longest path that the kernel takes, with its end.
 const LONGEST: usize = 4096;
-/// Most links in a row that are followed.
-const MAX_LINKS: usize = 40;
+/// A call that began and found a signal waiting: the kernel delivers it, and has the call made again or fail as the program
+/// asked for.
+const RESTART: i32 = 512;
 
 /// Where calls are heard of.
 #[derive(Debug)]
@@ -42,11 +44,45 @@ pub(super) struct Waiting {
 }
 
 /// What is to become of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Answer {
+    /// The kernel makes it, with what its arguments point to by then.
     Continue,
     /// It fails with this error number.
     Refuse(i32),
+    /// It was made.
+    Made,
+    /// It was made, and opened this, which a program that it runs may get or not.
+    Opened(OwnedFd, Inherited),
+    /// It is made again, after a signal.
+    Again,
+}
+
+/// Whether programs that are run keep a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inherited {
+    Yes,
+    No,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Call(Waiting),
+    /// Nothing for as long as was asked.
+    Nothing,
+    /// Nobody is left who could make a call.
+    Over,
+}
+
+/// As the kernel has it.
+#[repr(C)]
+struct Added {
+    id: u64,
+    flags: u32,
+    from: u32,
+    to: u32,
+    to_flags: u32,
 }
 
 impl Listener {
@@ -58,17 +94,18 @@ impl Listener {
         listener
     }
 
-    /// Waits for the next call. None: nobody is left who could make one.
-    pub(super) fn next(&self) -> io::Result<Option<Waiting>> {
+    /// Waits for the next call, for so long at most.
+    pub(super) fn next(&self, time: Option<Duration>) -> io::Result<Heard> {
         loop {
             let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
-            match poll(&mut polled, None) {
+            match poll(&mut polled, time.and_then(|time| Timespec::try_from(time).ok()).as_ref()) {
+                Ok(0) => return Ok(Heard::Nothing),
                 Ok(_) => {}
                 Err(Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             }
             if !polled[0].revents().contains(PollFlags::IN) {
-                return Ok(None);
+                return Ok(Heard::Over);
             }
             // SAFETY: zeroed, as the kernel wants it; it fills in no more than the structure of that size.
             let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -82,7 +119,7 @@ impl Listener {
                     error => return Err(error),
                 },
             }
-            return Ok(Some(Waiting {
+            return Ok(Heard::Call(Waiting {
                 id: heard.id,
                 number: heard.data.nr,
                 arch: heard.data.arch,
@@ -99,12 +136,31 @@ impl Listener {
         unsafe { libc::ioctl(self.0.as_raw_fd(), IS_VALID as _, &raw const waiting.id) == 0 }
     }
 
+    /// Gives a program what was opened for it. Ours is closed before it continues: a program that has written to a file, and
+    /// closed it, may run it.
+    fn hand_over(&self, waiting: &Waiting, file: OwnedFd, inherited: Inherited) -> io::Result<i64> {
+        let to_flags = if inherited == Inherited::No { libc::O_CLOEXEC.cast_unsigned() } else { 0 };
+        let from = file.as_raw_fd().cast_unsigned();
+        let added = Added { id: waiting.id, flags: 0, from, to: 0, to_flags };
+        // SAFETY: the structure lives through the call.
+        match unsafe { libc::ioctl(self.0.as_raw_fd(), ADD as _, &raw const added) } {
+            ..0 => Err(io::Error::last_os_error()),
+            number => Ok(number.into()),
+        }
+    }
+
     /// Who waits no longer needs no answer.
     pub(super) fn answer(&self, waiting: &Waiting, answer: Answer) {
         let mut response = libc::seccomp_notif_resp { id: waiting.id, val: 0, error: 0, flags: 0 };
         match answer {
             Answer::Continue => response.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
             Answer::Refuse(errno) => response.error = -errno,
+            Answer::Again => response.error = -RESTART,
+            Answer::Made => {}
+            Answer::Opened(file, inherited) => match self.hand_over(waiting, file, inherited) {
+                Ok(number) => response.val = number,
+                Err(error) => response.error = -error.raw_os_error().unwrap_or(libc::EMFILE),
+            },
         }
         // SAFETY: the structure lives through the call.
         let _ = unsafe { libc::ioctl(self.0.as_raw_fd(), SEND as _, &raw mut response) };
@@ -114,7 +170,7 @@ impl Listener {
 /// A program that waits, by one of its threads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Program {
-    thread: u32,
+    pub(super) thread: u32,
 }
 
 /// What a path names: the folder, held open, and the name in it. Links on the way were followed.
@@ -123,6 +179,8 @@ pub(super) struct Spot {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
     pub(super) path: PathBuf,
+    /// The path ended with a slash: only a folder may have the name.
+    pub(super) slash: bool,
 }
 
 /// What a path names, from the outside.
@@ -131,7 +189,12 @@ pub(super) struct Seen {
     pub(super) stamp: Stamp,
     /// Bytes that it takes on the disk.
     pub(super) taken: u64,
+    /// Which device it is.
+    pub(super) device: (u32, u32),
 }
+
+/// What is asked of the kernel about it.
+const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME);
 
 impl Seen {
     fn of(stat: &Statx) -> Seen {
@@ -148,7 +211,13 @@ impl Seen {
             gid: stat.stx_gid,
             links: stat.stx_nlink.into(),
         };
-        Seen { stamp, taken: stat.stx_blocks.saturating_mul(512) }
+        let device = (stat.stx_rdev_major, stat.stx_rdev_minor);
+        Seen { stamp, taken: stat.stx_blocks.saturating_mul(512), device }
+    }
+
+    /// What is held open.
+    pub(super) fn open(open: impl AsFd) -> io::Result<Seen> {
+        Ok(Seen::of(&rustix::fs::statx(open, "", AtFlags::EMPTY_PATH, WANTED)?))
     }
 
     pub(super) fn kind(&self) -> FileType {
@@ -172,8 +241,7 @@ impl Seen {
 impl Spot {
     /// What is there; none where nothing is.
     pub(super) fn seen(&self) -> io::Result<Option<Seen>> {
-        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
-        match rustix::fs::statx(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW, wanted) {
+        match rustix::fs::statx(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW, WANTED) {
             Ok(stat) => Ok(Some(Seen::of(&stat))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(error) => Err(error.into()),
@@ -228,197 +296,4 @@ impl Program {
             Err(_) => Err(io::Error::last_os_error()),
         }
     }
-
-    /// What a call names. None: nothing that could be saved, such as a pipe or a file without a name, or nothing at all.
-    ///
-    /// # Errors
-    /// What keeps us from knowing.
-    pub(super) fn spot(self, place: Place, arguments: &[u64; 6]) -> io::Result<Option<Spot>> {
-        let flag = |at: usize, flag: u32| arguments[at] as u32 & flag != 0;
-        let follow = match place.last {
-            Last::Followed => true,
-            Last::Kept => false,
-            Last::FollowedUnless(at) => !flag(at, AtFlags::SYMLINK_NOFOLLOW.bits()),
-            Last::FollowedIf(at) => flag(at, AtFlags::SYMLINK_FOLLOW.bits()),
-        };
-        self.spot_followed(place, arguments, follow)
-    }
-
-    /// The same, where the caller knows what becomes of a link at the end.
-    pub(super) fn spot_followed(self, place: Place, arguments: &[u64; 6], follow: bool) -> io::Result<Option<Spot>> {
-        let folder = place.folder.map(|at| arguments[at] as i32).filter(|fd| *fd != libc::AT_FDCWD);
-        let text = match arguments[place.path] {
-            0 => Vec::new(),
-            address => self.text(address)?,
-        };
-        match (text.is_empty(), folder) {
-            (true, Some(fd)) => self.open_spot(fd),
-            (true, None) => Ok(None),
-            (false, fd) => {
-                let base = match fd {
-                    Some(fd) => format!("/proc/{}/fd/{fd}", self.thread),
-                    None => format!("/proc/{}/cwd", self.thread),
-                };
-                self.resolve(Path::new(&base), Path::new(OsStr::from_bytes(&text)), follow)
-            }
-        }
-    }
-
-    /// What a text names, links at its end not followed.
-    pub(super) fn spot_of(self, text: &[u8]) -> io::Result<Option<Spot>> {
-        let base = format!("/proc/{}/cwd", self.thread);
-        self.resolve(Path::new(&base), Path::new(OsStr::from_bytes(text)), false)
-    }
-
-    /// What one of its open files is called now.
-    pub(super) fn open_spot(self, fd: i32) -> io::Result<Option<Spot>> {
-        let link = format!("/proc/{}/fd/{fd}", self.thread);
-        let name = fs::read_link(&link)?;
-        if !name.is_absolute() {
-            return Ok(None);
-        }
-        let open = rustix::fs::open(link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        match named(&open, &name)? {
-            true => self.resolve(Path::new("/"), &name, false),
-            false => Ok(None),
-        }
-    }
-
-    /// Opens a folder that begins with the root, the working folder or an open folder of the program, as the program would.
-    fn opened(self, folder: &Path) -> io::Result<Option<OwnedFd>> {
-        let parts: Vec<Component> = folder.components().collect();
-        let base = if parts.get(3).is_some_and(|part| part.as_os_str() == "fd") { 5 } else { 4 };
-        let (base, rest) = parts.split_at(base.min(parts.len()));
-        let rest: PathBuf = rest.iter().collect();
-        let Some(base) = there(rustix::fs::open(base.iter().collect::<PathBuf>(), FOLDER, Mode::empty()))? else {
-            return Ok(None);
-        };
-        if rest.as_os_str().is_empty() {
-            return Ok(Some(base));
-        }
-        // What `/proc/self` leads to would be ours, and not the program's.
-        match rustix::fs::openat2(&base, &rest, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS) {
-            Err(Errno::LOOP | Errno::NOSYS) => {}
-            opened => match there(opened)? {
-                Some(folder) if is_ours(&folder)? => {}
-                opened => return Ok(opened),
-            },
-        }
-        match path_of(&base)? {
-            Some(base) => self.walked(base, &rest),
-            None => Ok(None),
-        }
-    }
-
-    /// The same part by part, where the way leads through what the kernel shows of a process.
-    fn walked(self, mut at: PathBuf, rest: &Path) -> io::Result<Option<OwnedFd>> {
-        let parts = |path: &Path| -> Vec<OsString> {
-            path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
-        };
-        let (mut left, mut links) = (parts(rest), 0);
-        while let Some(part) = left.pop() {
-            if part == "." || part == "/" {
-                continue;
-            }
-            if part == ".." {
-                at.pop();
-                continue;
-            }
-            let own = at == Path::new("/proc") && (part == "self" || part == "thread-self");
-            let next = if own { at.join(self.thread.to_string()) } else { at.join(&part) };
-            match rustix::fs::readlink(&next, Vec::new()) {
-                Ok(target) => {
-                    links += 1;
-                    if links > MAX_LINKS {
-                        return Ok(None);
-                    }
-                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                    if target.is_absolute() {
-                        at = PathBuf::from("/");
-                    }
-                    left.extend(parts(&target));
-                }
-                Err(_) => at = next,
-            }
-        }
-        there(rustix::fs::open(&at, FOLDER, Mode::empty()))
-    }
-
-    fn resolve(self, base: &Path, path: &Path, mut follow: bool) -> io::Result<Option<Spot>> {
-        let root = PathBuf::from(format!("/proc/{}/root", self.thread));
-        let below = |base: &Path, path: &Path| match path.strip_prefix("/") {
-            Ok(rest) => root.join(rest),
-            Err(_) => base.join(path),
-        };
-        let mut whole = below(base, path);
-        // The kernel follows as many, and counts at least those.
-        for _ in 0..=MAX_LINKS {
-            // `a/.` and `a/..` name folders that have a name of their own.
-            let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
-                let Some(folder) = self.opened(&whole)? else { return Ok(None) };
-                let Some(path) = path_of(&folder)? else { return Ok(None) };
-                if path.file_name().is_none() {
-                    return Ok(None);
-                }
-                (whole, follow) = (below(Path::new("/"), &path), false);
-                continue;
-            };
-            let dot = whole.as_os_str().as_bytes().ends_with(b"/.");
-            let Some(folder) = self.opened(parent)? else { return Ok(None) };
-            let Some(parent) = path_of(&folder)? else { return Ok(None) };
-            let spot = Spot { path: parent.join(name), name: name.to_owned(), folder };
-            if !follow && !dot {
-                return Ok(Some(spot));
-            }
-            match rustix::fs::readlinkat(&spot.folder, &spot.name, Vec::new()) {
-                Ok(target) => {
-                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                    // `pipe:[1]`, which is not a path.
-                    if target.is_relative()
-                        && parent.starts_with("/proc")
-                        && target.as_os_str().as_bytes().ends_with(b"]")
-                    {
-                        return Ok(None);
-                    }
-                    whole = below(&below(Path::new("/"), &parent), &target);
-                }
-                Err(_) => return Ok(Some(spot)),
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// Whether the name that the kernel gives for an open file is a path that is still there. It ends the names of those that are
-/// gone in a word with which a file may be called as well.
-fn named(open: impl AsFd, name: &Path) -> io::Result<bool> {
-    if !name.is_absolute() || !name.as_os_str().as_bytes().ends_with(b" (deleted)") {
-        return Ok(name.is_absolute());
-    }
-    let open = rustix::fs::fstat(open)?;
-    Ok(rustix::fs::lstat(name).is_ok_and(|there| (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino)))
-}
-
-/// How a folder is held open without reading it.
-const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// None if it does not exist: the call fails, too. Of other failures nobody knows whether the program meets them.
-fn there(opened: rustix::io::Result<OwnedFd>) -> io::Result<Option<OwnedFd>> {
-    match opened {
-        Ok(folder) => Ok(Some(folder)),
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether it is one in which the kernel shows our own process.
-fn is_ours(folder: &OwnedFd) -> io::Result<bool> {
-    let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-    Ok(path.starts_with(format!("/proc/{}", std::process::id())))
-}
-
-/// Where an open folder is; none if it was removed.
-fn path_of(folder: &OwnedFd) -> io::Result<Option<PathBuf>> {
-    let path = fs::read_link(format!("/proc/self/fd/{}", folder.as_raw_fd()))?;
-    Ok(named(folder, &path)?.then_some(path))
 }

@@ -245,7 +245,8 @@ impl Recorder {
             if name == "." || name == ".." {
                 continue;
             }
-            let below = Spot { folder: folder.try_clone()?, name: name.to_owned(), path: from.path.join(name) };
+            let below =
+                Spot { folder: folder.try_clone()?, name: name.to_owned(), path: from.path.join(name), slash: false };
             if let Some(seen) = below.seen()? {
                 self.moved_below(&below, &seen, &to.join(name), left)?;
             }
@@ -254,7 +255,7 @@ impl Recorder {
     }
 
     /// Before somebody writes to a file that is kept under a second name: from now on it is kept as a copy.
-    fn part(&mut self, seen: &Seen) -> Result<(), Stop> {
+    pub(super) fn part(&mut self, seen: &Seen) -> Result<(), Stop> {
         let key = seen.stamp.number();
         let Some(kept) = self.files.get(&key).filter(|kept| kept.linked) else { return Ok(()) };
         let Saved::As(name) = kept.saved.clone() else { return Ok(()) };

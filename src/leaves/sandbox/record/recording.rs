@@ -6,12 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-use super::filter::{Filter, receive};
+use super::filter::{Filter, receive, waits_for_answers};
 use super::guarding::Guarding;
+use super::hand::{Hand, own_umask};
 use super::recorder::Recorder;
 use super::supervisor::{Watcher, serve};
 use crate::sandbox::{Guard, Record};
-use crate::stdx::process::start::Join;
+use crate::stdx::process::start::{Confined, Join};
 
 /// A recording that is about to begin.
 #[derive(Debug)]
@@ -53,17 +54,20 @@ impl Recording {
         Joining { filter: &self.filter, socket: self.theirs.as_raw_fd() }
     }
 
-    /// Once the child runs its program: answers its calls, on a thread, until nobody is left who could make one.
+    /// Once the child runs its program: answers its calls, on a thread, until nobody is left who could make one. What the child
+    /// was confined to holds for calls that are made for it, too.
     ///
     /// # Errors
     /// The child could not join: nothing is recorded.
-    pub fn serve(self, mut watcher: impl Watcher) -> io::Result<JoinHandle<()>> {
+    pub fn serve(self, confined: Option<&Confined>, mut watcher: impl Watcher) -> io::Result<JoinHandle<()>> {
         let Recording { recorder, guarding, ours, theirs, .. } = self;
         drop(theirs);
         let listener: OwnedFd = receive(&ours)?;
+        let hand = if waits_for_answers() { Some(Hand::new(confined)?) } else { None };
         std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
+            own_umask();
             // Once it is closed, calls fail that would have been held.
-            let _ = serve(listener, recorder, guarding, &mut watcher);
+            let _ = serve(listener, recorder, guarding, hand, &mut watcher);
         })
     }
 }

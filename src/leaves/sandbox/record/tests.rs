@@ -10,6 +10,8 @@ use super::*;
 use crate::sandbox::{Before, Denied, Effect, Guard, Record, Saved};
 use crate::stdx::process::start::Join;
 
+mod racing;
+
 struct Fixture {
     temp: tempfile::TempDir,
     largest: u64,
@@ -112,7 +114,7 @@ fn supervised(
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?
     };
     let (sender, effects) = std::sync::mpsc::channel();
-    let serving = recording.serve(Told(sender))?;
+    let serving = recording.serve(None, Told(sender))?;
     let output = child.wait_with_output()?;
     serving.join().unwrap();
     Ok((output, effects.into_iter().collect()))

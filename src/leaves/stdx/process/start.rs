@@ -92,6 +92,31 @@ pub struct Confined {
     pub capabilities: u64,
 }
 
+impl Confined {
+    /// Puts all but the filter on this thread.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn put_on(&self) -> io::Result<()> {
+        // SAFETY: asks the kernel for what it does to this thread only.
+        if unsafe { self.give_up() } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The same; below zero where that fails. Allocates nothing.
+    ///
+    /// # Safety
+    /// What else runs on the thread must do without what it gives up.
+    unsafe fn give_up(&self) -> libc::c_long {
+        // SAFETY: numbers only.
+        unsafe {
+            if libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || keep_capabilities(self.capabilities) < 0 {
+                return -1;
+            }
+            self.ruleset.map_or(0, |ruleset| libc::syscall(libc::SYS_landlock_restrict_self, ruleset, 0))
+        }
+    }
+}
+
 /// What the child does before it runs its program. Made before it starts: it must not allocate.
 struct Plan<'a> {
     path: &'a CStr,
@@ -199,14 +224,11 @@ unsafe fn become_program(plan: &Plan<'_>) -> Refused {
         if let Some(folder) = plan.folder {
             done!(libc::chdir(folder.as_ptr()));
         }
-        if let Some(Confined { ruleset, filter, capabilities }) = plan.bonds.confined {
-            done!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Confined);
-            done!(keep_capabilities(*capabilities), Confined);
-            if let Some(ruleset) = ruleset {
-                done!(libc::syscall(libc::SYS_landlock_restrict_self, *ruleset, 0), Confined);
-            }
+        if let Some(confined) = plan.bonds.confined {
+            done!(confined.give_up(), Confined);
             // A filter may forbid what joining takes.
             join(plan.bonds.joined);
+            let filter = &confined.filter;
             if !filter.is_empty() {
                 let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
                 done!(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program), Confined);
@@ -246,10 +268,10 @@ fn join(joined: Option<&dyn Join>) {
     }
 }
 
-/// Gives up all capabilities but these, for all programs that follow; below zero where that fails.
+/// Gives up all capabilities but these, on this thread and for all programs that follow; below zero where that fails.
 ///
 /// # Safety
-/// Only in a child.
+/// What else runs on the thread must do without them.
 unsafe fn keep_capabilities(kept: u64) -> libc::c_long {
     /// The second of its forms that hold 64 of them.
     const VERSION: u32 = 0x2008_0522;
