@@ -124,7 +124,7 @@ pub struct Flags {
     pub add_dir: Vec<PathBuf>,
 
     /// Load the plugin in this folder, for this session; may be given more than once
-    #[arg(long, alias = "pluginDir", value_name = "DIR")]
+    #[arg(long, alias = "pluginDir", value_name = "DIR", hide_short_help = true)]
     pub plugin_dir: Vec<PathBuf>,
 
     /// With -p: the answer must match this JSON Schema (text or file)
@@ -529,7 +529,7 @@ mod tests {
         check(&["-p", "x", "--input-format", "stream-json"], "leave out the prompt");
         check(&["serve"], "`serve` is not a command: cocode has no server yet; `cocode -p serve` sends it as a prompt");
         check(&["mcp", "add", "files"], "the following required arguments were not provided");
-        check(&["plugin", "list"], "`plugin` is not a command: cocode has no plugins yet");
+        check(&["plugin", "install"], "the following required arguments were not provided");
         check(&["fix", "list"], "cannot be used with");
         check(&["doctr"], "did you mean `cocode doctor`?");
         check(&["skill", "--offline"], "did you mean `cocode skills`?");
@@ -549,6 +549,6 @@ mod tests {
     #[test]
     fn help_is_short_and_has_examples() {
         let help = Cli::command().render_help().to_string();
-        assert!(help.contains("cocode -p") && help.lines().count() < 65, "{help}");
+        assert!(help.contains("cocode -p") && help.lines().count() < 67, "{help}");
     }
 }

@@ -168,7 +168,11 @@ impl Plugin {
         let on = from == From::Flag || sources.enabled.get(&id).copied().unwrap_or(manifest.default_enabled);
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
         Plugin {
-            data: sources.home.join("plugins/data").join(id.chars().map(plain).collect::<String>()),
+            data: match from {
+                // Claude Code may have one of the same name, and that is its own.
+                From::Installed => store::data_of(sources.home, &id),
+                _ => sources.home.join("plugins/data").join(id.chars().map(plain).collect::<String>()),
+            },
             standing: match (usable, on) {
                 (false, _) => Standing::Unusable,
                 (true, true) => Standing::On,

@@ -113,7 +113,7 @@ pub(super) fn run(command: &PluginCommand, here: Here<'_>, out: &mut dyn Write, 
             }
             Some(plugin) => {
                 let kept = if *keep_data { Kept::Data } else { Kept::Nothing };
-                let gone = store::uninstall(&here.paths.home, &plugin.id, &plugin.data, kept);
+                let gone = store::uninstall(&here.paths.home, &plugin.id, kept);
                 said(gone.map(|()| format!("{} is uninstalled\n", plugin.id)), out, err)
             }
             None => unknown(name, &loaded, err),

@@ -31,7 +31,7 @@ impl Run<'_> {
                     "{} is not trusted{}, so these settings are ignored: {}; start with --trust to use them",
                     folder.display(),
                     if kept.is_empty() { "" } else { " with its new settings" },
-                    uses.iter().filter_map(|used| used.lines().next()).collect::<Vec<_>>().join(", ")
+                    uses.iter().map(|used| whole(used)).collect::<Vec<_>>().join(", ")
                 );
                 Answer::Nobody { told: "nobody can be asked".into() }
             }
@@ -53,4 +53,9 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// All lines of what would run, in one: who starts with --trust has read it.
+fn whole(used: &str) -> String {
+    used.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ⏎ ")
 }

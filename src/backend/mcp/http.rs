@@ -9,6 +9,7 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
@@ -25,6 +26,9 @@ const REFUSAL: usize = 64 << 10;
 const WORD: Duration = Duration::from_secs(10);
 /// How often the stream of notices is opened again, and after how long.
 const REOPEN: (u32, Duration) = (5, Duration::from_secs(5));
+
+/// Answers to a server's own requests that are sent at once.
+const REPLIES: usize = 8;
 
 const SESSION: &str = "mcp-session-id";
 
@@ -43,6 +47,8 @@ struct Post {
     headers: HeaderMap,
     session: Mutex<Option<String>>,
     inbound: Arc<Inbound>,
+    /// Answers that are on their way at once: a server that asks for more gets none.
+    replies: Arc<Semaphore>,
 }
 
 impl Http {
@@ -54,6 +60,7 @@ impl Http {
             headers: read(headers),
             session: Mutex::default(),
             inbound: inbound.clone(),
+            replies: Arc::new(Semaphore::new(REPLIES)),
         };
         Http { post: Arc::new(post), stream: Mutex::default(), older: false }
     }
@@ -90,7 +97,14 @@ impl Http {
         if to.origin() != url.origin() {
             return Err(Fault::Broken(format!("its endpoint is at another server: {}", short(to.as_str()))));
         }
-        let post = Post { client, url: to, headers, session: Mutex::default(), inbound: inbound.clone() };
+        let post = Post {
+            client,
+            url: to,
+            headers,
+            session: Mutex::default(),
+            inbound: inbound.clone(),
+            replies: Arc::new(Semaphore::new(REPLIES)),
+        };
         let post = Arc::new(post);
         let reader = post.clone();
         let task = tokio::spawn(async move {
@@ -225,10 +239,11 @@ impl Post {
 
     /// Sends answers to what the server asked.
     fn reply(self: &Arc<Post>, answers: Vec<Value>) {
-        // More than a few at once nobody needs.
-        for answer in answers.into_iter().take(8) {
+        for answer in answers {
+            let Ok(place) = self.replies.clone().try_acquire_owned() else { return };
             let post = self.clone();
             tokio::spawn(async move {
+                let _place = place;
                 let _ = tokio::time::timeout(WORD, post.send(answer, None).send()).await;
             });
         }

@@ -28,6 +28,9 @@ const CALM: Duration = Duration::from_secs(1);
 /// Most pages of a list, and most tools in all.
 const PAGES: usize = 100;
 const TOOLS: usize = 5_000;
+/// Longest description of a tool with its schema, and most of all together, in bytes of JSON.
+const LONGEST: usize = 128 << 10;
+const ALL: usize = 8 << 20;
 /// Most oddities that are told of one list.
 const TOLD: usize = 5;
 
@@ -256,7 +259,7 @@ async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc
     if hello.capabilities.get("tools").is_none_or(Value::is_null) {
         return Ok(Arc::new([]));
     }
-    let (mut listed, mut cursor) = (Vec::new(), None::<String>);
+    let (mut listed, mut cursor, mut bytes) = (Vec::new(), None::<String>, 0);
     for _ in 0..PAGES {
         let params = cursor.iter().map(|cursor| ("cursor".to_owned(), Value::from(cursor.as_str()))).collect();
         let limits = Limits::all(Duration::from_secs(60));
@@ -264,12 +267,26 @@ async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc
         let Value::Array(tools) = page["tools"].take() else {
             return Err(Fault::Broken("its answer to tools/list has no list of tools".to_owned()));
         };
-        listed.extend(tools);
+        for tool in tools {
+            let length = tool.to_string().len();
+            let name = || super::inbound::short(tool["name"].as_str().unwrap_or_default());
+            if length > LONGEST {
+                peer.inbound.odd(&format!("describes the tool {:?} in more than {} kB", name(), LONGEST >> 10));
+                continue;
+            }
+            bytes += length;
+            if bytes <= ALL {
+                listed.push(tool);
+            }
+        }
         let next = page["nextCursor"].as_str().map(str::to_owned);
-        if next.is_none() || next == cursor || listed.len() > TOOLS {
+        if next.is_none() || next == cursor || listed.len() > TOOLS || bytes > ALL {
             break;
         }
         cursor = next;
+    }
+    if bytes > ALL {
+        peer.inbound.odd(&format!("describes its tools in more than {} MB: the others are left out", ALL >> 20));
     }
     if listed.len() > TOOLS {
         listed.truncate(TOOLS);

@@ -78,20 +78,25 @@ pub enum Kept {
     Nothing,
 }
 
+/// Where a plugin that was installed here keeps its data: no other one has the place.
+pub fn data_of(home: &Path, id: &str) -> PathBuf {
+    Installed::folder(home).join("data").join(id)
+}
+
 /// Removes a plugin that was installed here, with all its versions.
 ///
 /// # Errors
 /// It was not installed here, or cannot be removed.
-pub fn uninstall(home: &Path, id: &str, data: &Path, kept: Kept) -> Result<(), String> {
+pub fn uninstall(home: &Path, id: &str, kept: Kept) -> Result<(), String> {
     let mut installed = Installed::read(home)?;
     let own = id.split_once('@').filter(|(name, place)| usable(name) && usable(place));
     let (Some(_), Some((name, place))) = (installed.plugins.remove(id), own) else {
         return Err(format!("{id} was not installed by cocode"));
     };
     write(home, &installed)?;
-    let folders = [Some(Installed::folder(home).join("cache").join(place).join(name)), Some(data.to_owned())];
-    let folders = folders.into_iter().flatten().filter(|folder| folder != data || kept == Kept::Nothing);
-    for folder in folders.filter(|folder| folder.exists()) {
+    let versions = Installed::folder(home).join("cache").join(place).join(name);
+    let data = (kept == Kept::Nothing).then(|| data_of(home, id));
+    for folder in [Some(versions), data].into_iter().flatten().filter(|folder| is_folder(folder)) {
         fs::remove_dir_all(&folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
     }
     Ok(())
@@ -103,18 +108,29 @@ pub fn uninstall(home: &Path, id: &str, data: &Path, kept: Kept) -> Result<(), S
 /// The list cannot be read, or a folder cannot be removed.
 pub fn prune(home: &Path) -> Result<Vec<PathBuf>, String> {
     let installed = Installed::read(home)?;
+    // What a link leads to is not ours, and what begins with a dot is being installed.
     let below = |folder: &Path| -> Vec<PathBuf> {
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let visible = entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
+        visible.map(|entry| entry.path()).filter(|path| is_folder(path)).collect()
     };
     let places = below(&Installed::folder(home).join("cache"));
     let versions = places.iter().flat_map(|place| below(place)).flat_map(|plugin| below(&plugin));
-    let used = |path: &PathBuf| installed.plugins.values().any(|record| record.path == *path);
+    // One folder may be spelled in several ways, as where the home is reached through a link.
+    let real = |path: &Path| path.canonicalize().ok();
+    let kept: Vec<Option<PathBuf>> = installed.plugins.values().map(|record| real(&record.path)).collect();
+    let used = |path: &PathBuf| kept.contains(&real(path));
     let mut unused: Vec<PathBuf> = versions.filter(|path| !used(path)).collect();
     unused.sort();
     for folder in &unused {
         fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
     }
     Ok(unused)
+}
+
+/// A link to one does not count.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| data.is_dir())
 }
 
 fn write(home: &Path, installed: &Installed) -> Result<(), String> {
@@ -222,14 +238,24 @@ mod tests {
         assert_eq!((add().before.as_deref(), has("-1"), has("2")), (Some("-1"), true, true));
         assert_eq!(prune(&home).unwrap(), [own.join("-1")]);
         assert_eq!(prune(&home).unwrap(), [] as [PathBuf; 0]);
-        let data = home.join("plugins/data/demo-local");
+        // Neither what is installed in this moment, nor what lies behind a link or another spelling of the home.
+        put(&own.join(".new-1/x"), "x");
+        put(&root.join("victim/a/b"), "x");
+        std::os::unix::fs::symlink(root.join("victim"), home.join("cocode/plugins/cache/local/linked")).unwrap();
+        std::os::unix::fs::symlink(&home, root.join("again")).unwrap();
+        assert_eq!(prune(&root.join("again")).unwrap(), [] as [PathBuf; 0]);
+        assert!(has(".new-1/x") && has("2") && root.join("victim/a/b").exists());
+        let theirs = home.join("plugins/data/demo-local");
+        put(&theirs.join("kept"), "x");
+        let data = data_of(&home, "demo@local");
         put(&data.join("kept"), "x");
-        uninstall(&home, "demo@local", &data, Kept::Data).unwrap();
+        uninstall(&home, "demo@local", Kept::Data).unwrap();
         assert_eq!((own.exists(), data.exists()), (false, true));
-        assert!(uninstall(&home, "demo@local", &data, Kept::Nothing).is_err());
+        assert!(uninstall(&home, "demo@local", Kept::Nothing).is_err());
         add();
-        uninstall(&home, "demo@local", &data, Kept::Nothing).unwrap();
+        uninstall(&home, "demo@local", Kept::Nothing).unwrap();
         assert_eq!((own.exists(), data.exists()), (false, false));
+        assert!(theirs.join("kept").exists());
         assert_eq!(Installed::read(&home).unwrap(), Installed::default());
     }
 

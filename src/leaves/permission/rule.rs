@@ -182,7 +182,8 @@ impl Rule {
                     .strip_prefix(rule)
                     .is_some_and(|rest| rest.starts_with("__") && !rule["mcp__".len()..].contains("__"));
         }
-        rule == tool || self.below.contains(&tool)
+        // By which the model knows all of them.
+        rule == tool || rule == "McpCall" && tool.starts_with("mcp__") || self.below.contains(&tool)
     }
 
     /// Whether the rule covers a call of `tool` with a name as its specifier.
@@ -568,6 +569,8 @@ mod tests {
             ("Edit", "Read", false),
             ("Task", "Agent", true),
             ("mcp__github", "mcp__github__list", true),
+            ("McpCall", "mcp__github__list", true),
+            ("McpCall", "Bash", false),
             ("mcp__github", "mcp__github2__list", false),
             ("mcp__github__*", "mcp__github__list", true),
             ("mcp__git*", "mcp__github__list", true),
