@@ -169,7 +169,7 @@ fn remove(
             Err(problem) => return writeln!(err, "error: {problem}").map(|()| 2),
         }
     }
-    writeln!(err, "error: there is no server `{name}`: `cocode mcp list` shows which there are").map(|()| 1)
+    writeln!(err, "error: unknown server `{name}`: `cocode mcp list` shows all").map(|()| 1)
 }
 
 fn list(here: Here<'_>, name: Option<&str>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
@@ -185,7 +185,7 @@ fn list(here: Here<'_>, name: Option<&str>, out: &mut dyn Write, err: &mut dyn W
         loaded.servers.wanted.retain(|definition| definition.name == name);
         loaded.servers.off.retain(|(definition, _)| definition.name == name);
         if loaded.servers.is_empty() {
-            return writeln!(err, "error: there is no server `{name}`: `cocode mcp list` shows which there are")
+            return writeln!(err, "error: unknown server `{name}`: `cocode mcp list` shows all")
                 .map(|()| 1);
         }
     }

@@ -173,6 +173,17 @@ const RESTORED: &str = "item {\"type\":\"files_restored\"";
 
 /// It belongs to the turn that started it, however many come before its end.
 #[tokio::test]
+async fn the_end_of_one_leaves_what_can_be_redone() {
+    let script = starts(&format!("{}; echo x > c.txt", until("go")))
+        + &says("It runs.")
+        + &calls("Bash", json!({"command": "echo new > b.txt"}))
+        + "- repeat: 9\n  reply: [text: Done.]\n";
+    let harness = harness(&script).file("b.txt", "old\n").touch_at(RESTORED, "go");
+    let ran = harness.prompt("go").prompt("edit").prompt("/undo").wait_for(NOTICE).prompt("/redo").run().await;
+    assert_eq!((ran.read("b.txt"), ran.read("c.txt")), ("new\n".into(), "x\n".into()), "{}", ran.trace());
+}
+
+#[tokio::test]
 async fn undo_says_that_one_still_runs() {
     let command = format!("echo changed > a.txt; touch seen; {}; echo again > a.txt", until("go"));
     let script = starts(&command) + "- repeat: 9\n  reply: [text: Done.]\n";

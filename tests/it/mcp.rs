@@ -418,6 +418,26 @@ async fn without_a_person_settings_of_the_user_decide() {
 }
 
 #[tokio::test]
+async fn what_a_project_only_offers_hides_nothing_of_the_users() {
+    let say =
+        |word: &str| json!({"CALL": format!("say '{{\"content\":[{{\"type\":\"text\",\"text\":\"{word}\"}}]}}'")});
+    let server = |word: &str| json!({"command": "bash", "args": ["server.sh"], "env": say(word)});
+    let script = format!("{}{DONE}", call("mcp__srv__echo", &json!({"word": "x"})));
+    for (entry, want) in [
+        (server("project"), "is not used: you have not approved it yet"),
+        (json!({"type": "http", "url": ""}), ""),
+        (json!(3), "MCP server `srv` is ignored: must be an object"),
+    ] {
+        let harness = Harness::new().file("server.sh", SERVER).mode(Mode::Bypass);
+        let harness = harness.file(".mcp.json", &json!({"mcpServers": {"srv": entry}}).to_string());
+        let harness = user(harness, &json!({"mcpServers": {"srv": server("user")}}));
+        let ran = harness.answer(Answer::No { feedback: None }).prompt("go").script(&script).run().await;
+        assert_eq!(results(&ran.log())[0], "ok: user", "{entry}");
+        assert!(ran.trace().contains(want), "{entry}: {}", ran.trace());
+    }
+}
+
+#[tokio::test]
 async fn of_two_servers_with_one_name_the_nearest_counts() {
     let says = |word: &str| {
         let call = format!("say '{{\"content\":[{{\"type\":\"text\",\"text\":\"{word}\"}}]}}'");
@@ -453,7 +473,7 @@ async fn the_report_says_how_each_server_is() {
     let trace = harness.script(&script).run().await.trace();
     for want in [
         "**srv** connected · stdio · user · 2 tools, about",
-        "protocol 2025-06-18: programs are asked in the older way",
+        "protocol 2025-06-18: the default for programs",
     ] {
         assert!(trace.contains(want), "{want}: {trace}");
     }

@@ -43,7 +43,7 @@ fn entries_come_and_go_and_leave_the_rest_as_it_was() {
     assert_eq!(done.code, Some(1), "{done:?}");
     let lines: Vec<&str> = done.out.lines().collect();
     assert!(
-        lines[0].starts_with("ok    one: A=1 bash /") && lines[0].ends_with("(local): connected, 2 tools"),
+        lines[0].starts_with("ok    one: A=… bash /") && lines[0].ends_with("(local): connected, 2 tools"),
         "{done:?}"
     );
     // It was approved by being added.
@@ -63,14 +63,14 @@ fn entries_come_and_go_and_leave_the_rest_as_it_was() {
     assert_eq!(file["projects"]["/elsewhere"], before["projects"]["/elsewhere"]);
     assert_eq!(file.as_object().unwrap().keys().next().unwrap(), "numStartups", "the order stays");
     for (args, want) in [
-        (&["mcp", "remove", "one"][..], "there is no server `one`"),
-        (&["mcp", "get", "one"], "there is no server `one`"),
+        (&["mcp", "remove", "one"][..], "unknown server `one`"),
+        (&["mcp", "get", "one"], "unknown server `one`"),
         (&["mcp", "add", "x", "http://h"], "http://h is a URL: add `--transport http`"),
         (&["mcp", "add", "a b", "c"], "names of servers have letters"),
         (&["mcp", "add", "-e", "A", "x", "c"], "`A` is not NAME=VALUE"),
         (&["mcp", "add-json", "x", "{"], "not valid JSON"),
         (&["mcp", "add-json", "x", "{}"], "has neither `command` nor `url`: add one"),
-        (&["-p", "x", "--mcp-config", "gone.json"], "--mcp-config: there is no such file, and it is not JSON"),
+        (&["-p", "x", "--mcp-config", "gone.json"], "--mcp-config: neither a file nor JSON"),
         (&["-p", "x", "--mcp-config", "{"], "not valid JSON"),
     ] {
         let done = program.run(args);

@@ -28,9 +28,9 @@ impl Loaded {
         let Some((text, ours)) = claude::keys::explain(key) else {
             return Err(match claude::keys::near(key) {
                 Some(near) => {
-                    format!("there is no setting {key:?}; did you mean `{near}` of Claude Code's settings.json?")
+                    format!("unknown setting {key:?}: did you mean `{near}` of Claude Code's settings.json?")
                 }
-                None => format!("there is no setting {key:?}"),
+                None => format!("unknown setting {key:?}"),
             });
         };
         let settings = ours.into_iter().filter_map(|name| self.explain(name).ok()).flatten().collect();

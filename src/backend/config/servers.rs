@@ -159,7 +159,7 @@ impl Reading<'_> {
 
     fn entries(&mut self, given: &Map<String, Json>, scope: Scope, place: &str) {
         for (name, entry) in given {
-            if !self.seen.insert(name.clone()) {
+            if self.seen.contains(name) {
                 continue;
             }
             let mut told = Vec::new();
@@ -167,11 +167,30 @@ impl Reading<'_> {
             for text in told {
                 self.say(place, format!("MCP server `{name}`: {text}"));
             }
+            // One that the project only offers does not take the name from the user's own.
+            let mut holds = scope != Scope::Project;
             match read {
-                Ok(Some(definition)) => self.admit(definition),
+                Ok(Some(definition)) => {
+                    self.give_way(&definition);
+                    self.admit(definition);
+                    holds |= self.read.servers.wanted.iter().any(|wanted| wanted.name == *name);
+                }
                 Ok(None) => {}
                 Err(problem) => self.say(place, format!("MCP server `{name}` is ignored: {problem}")),
             }
+            if holds {
+                self.seen.insert(name.clone());
+            }
+        }
+    }
+
+    /// One of the project that does not run makes room for another one of its name.
+    fn give_way(&mut self, to: &Definition) {
+        let off = &mut self.read.servers.off;
+        if let Some(at) = off.iter().position(|(other, _)| other.name == to.name) {
+            let (other, why) = off.remove(at);
+            let text = format!("MCP server `{}` is not used: {why}; the entry of {} counts", other.name, to.place);
+            self.say(&other.place, text);
         }
     }
 
@@ -335,7 +354,7 @@ pub fn config_of(config: &str, folder: &Path) -> Result<Map<String, Json>, Probl
     match read_text(&file)? {
         Some(text) => servers_of(&file, &text),
         None => {
-            let message = "--mcp-config: there is no such file, and it is not JSON".to_owned();
+            let message = "--mcp-config: neither a file nor JSON".to_owned();
             Err(Problem { place: file.display().to_string(), message })
         }
     }

@@ -62,7 +62,7 @@ fn row(status: Status) -> ServerRow {
         kind: definition.way.kind().to_owned(),
         scope: definition.scope.name().to_owned(),
         place: definition.place,
-        line: definition.line,
+        line: definition.told,
         name: definition.name,
         version: era.map(|(era, cause)| (era.version().to_owned(), cause)),
         handshake_ms: handshake.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
@@ -78,7 +78,7 @@ fn row(status: Status) -> ServerRow {
 /// Starts the servers of a folder, those that may run, and says what became of each.
 ///
 /// # Errors
-/// There is no runtime.
+/// No runtime can be made.
 pub fn probe(here: Here<'_>, loaded: &Loaded) -> std::io::Result<Vec<ServerRow>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async {

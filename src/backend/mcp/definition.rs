@@ -86,6 +86,8 @@ pub struct Definition {
     pub timeout: Option<Duration>,
     /// What runs or is asked, for people: values of secret variables stay variables.
     pub line: String,
+    /// The same without what the entry itself gives as secrets: values of variables and headers, and passwords in addresses.
+    pub told: String,
     /// What else was agreed to with the line.
     pub bound: String,
     /// Files that must hold what they held when the user agreed.
@@ -157,8 +159,9 @@ impl Definition {
             }
         };
         let (name, place) = (name.to_owned(), place.to_owned());
-        let (line, bound) = (way.line(given, variable), way.bound(given));
-        Ok(Some(Definition { name, scope, place, way, timeout, line, bound, runs: Sealed::default() }))
+        let (line, told) = (way.line(given, variable, Values::Shown), way.line(given, variable, Values::Hidden));
+        let bound = way.bound(given);
+        Ok(Some(Definition { name, scope, place, way, timeout, line, told, bound, runs: Sealed::default() }))
     }
 }
 
@@ -283,14 +286,24 @@ impl Way {
         }
     }
 
-    fn line(&self, given: &Map<String, Value>, variable: Variable) -> String {
-        let open = |name: &str| if is_secret(name) { Some(format!("${{{name}}}")) } else { variable(name) };
-        let shown = |text: &str| expand(text, &open, &mut |_| ());
+    fn line(&self, given: &Map<String, Value>, variable: Variable, values: Values) -> String {
+        let open = |name: &str| {
+            let value = variable(name)?;
+            Some(if is_secret(name) || without_password(&value) != value { format!("${{{name}}}") } else { value })
+        };
+        let shown = |text: &str| {
+            let text = expand(text, &open, &mut |_| ());
+            if values == Values::Hidden { without_password(&text) } else { text }
+        };
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), shown);
         let pairs = |key: &str, between: &str| -> Vec<String> {
             let given = given.get(key).and_then(Value::as_object).into_iter().flatten();
             // As the file has it: what a variable holds is the user's own.
-            let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let plain = |value: &Value| match value.as_str() {
+                Some(text) if values == Values::Hidden && !text.contains("${") => "…".to_owned(),
+                Some(text) => text.to_owned(),
+                None => value.to_string(),
+            };
             given.map(|(name, value)| format!("{name}{between}{}", plain(value))).collect()
         };
         match self {
@@ -298,8 +311,8 @@ impl Way {
                 let args = given.get("args").and_then(Value::as_array).into_iter().flatten();
                 let words = given.get("command").into_iter().chain(args).map(|word| quoted(&text(word)));
                 let env = pairs("env", "=").into_iter().map(|pair| match pair.split_once('=') {
+                    Some((_, "…")) | None => pair,
                     Some((name, value)) => format!("{name}={}", quoted(value)),
-                    None => pair,
                 });
                 env.chain(words).collect::<Vec<_>>().join(" ")
             }
@@ -328,8 +341,30 @@ impl fmt::Display for Definition {
     }
 }
 
+/// Whether a line shows the values that an entry gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Values {
+    /// The person who is asked about an entry sees all of it.
+    Shown,
+    Hidden,
+}
+
 fn is_secret(name: &str) -> bool {
-    name.split('_').any(|part| SECRET.contains(&part.to_ascii_uppercase().as_str()))
+    let name = name.to_ascii_uppercase();
+    // Some are written in one word, such as PGPASSWORD; a short one may be part of any word.
+    SECRET.iter().any(|secret| name.split('_').any(|part| part == *secret) || secret.len() > 3 && name.contains(secret))
+        || name.ends_with("KEY")
+}
+
+/// An address without the password and the values in it; anything else as it is.
+fn without_password(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let (place, more) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let place = place.rsplit_once('@').map_or_else(|| place.to_owned(), |(_, host)| format!("…@{host}"));
+    let (path, query) = more.split_once('?').map_or((more, None), |(path, query)| (path, Some(query)));
+    let hide = |pair: &str| pair.split_once('=').map_or_else(|| pair.to_owned(), |(name, _)| format!("{name}=…"));
+    let query = query.map(|query| format!("?{}", query.split('&').map(hide).collect::<Vec<_>>().join("&")));
+    format!("{scheme}://{place}{path}{}", query.unwrap_or_default())
 }
 
 /// The text with `${NAME}` and `${NAME:-default}` put in. A variable without a value stays as it is, and is told of.
@@ -375,14 +410,24 @@ mod tests {
     fn check(given: Value, want: &str) {
         let mut told = Vec::new();
         let variable = |name: &str| {
-            let known = [("HOME", "/home/ada"), ("EMPTY", ""), ("API_TOKEN", "s3cret"), ("PORT", "81")];
+            let known = [
+                ("HOME", "/home/ada"),
+                ("EMPTY", ""),
+                ("API_TOKEN", "s3cret"),
+                ("PORT", "81"),
+                ("DB", "pg://u:pw@h/x"),
+                ("PGPASSWORD", "s3cret"),
+            ];
             known.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
         let place = (Scope::Project, ".mcp.json");
         let read = Definition::read("srv", &given, place, &variable, &mut |text| told.push(text));
         let mut lines = vec![match read {
             Ok(Some(definition)) => {
-                let line = definition.line.clone();
+                let line = match definition.told == definition.line {
+                    true => definition.line,
+                    false => format!("{} | {}", definition.line, definition.told),
+                };
                 match definition.way {
                     Way::Program { command, args, env } => format!("{line} => {command} {args:?} {env:?}"),
                     Way::Http { url, headers } | Way::Sse { url, headers } => format!("{line} => {url} {headers:?}"),
@@ -405,7 +450,7 @@ mod tests {
         // A secret is not shown, and reaches the server all the same.
         check(
             json!({"command": "s", "args": ["--token=${API_TOKEN}"], "env": {"T": "${API_TOKEN}", "N": "a b"}}),
-            "T='${API_TOKEN}' N='a b' s '--token=${API_TOKEN}' => s [\"--token=s3cret\"] {\"N\": \"a b\", \"T\": \"s3cret\"}",
+            "T='${API_TOKEN}' N='a b' s '--token=${API_TOKEN}' | T='${API_TOKEN}' N=… s '--token=${API_TOKEN}' => s [\"--token=s3cret\"] {\"N\": \"a b\", \"T\": \"s3cret\"}",
         );
         check(
             json!({"command": "s", "args": ["${NONE} "]}),
@@ -419,6 +464,14 @@ mod tests {
                 .as_str(),
         );
         check(json!({"type": "sse", "url": "https://h/sse"}), "sse https://h/sse => https://h/sse {}");
+        check(
+            json!({"type": "http", "url": "http://u:pw@h/mcp?api_key=zzz&x"}),
+            "http http://u:pw@h/mcp?api_key=zzz&x | http http://…@h/mcp?api_key=…&x => http://u:pw@h/mcp?api_key=zzz&x {}",
+        );
+        check(
+            json!({"command": "s", "args": ["${DB}", "${PGPASSWORD}"]}),
+            "s '${DB}' '${PGPASSWORD}' => s [\"pg://u:pw@h/x\", \"s3cret\"] {}",
+        );
         check(json!({"type": "http", "url": " "}), "not set up\n`url` begins or ends with a blank");
         for (given, want) in [
             (json!(3), "must be an object with `command` or `url`"),

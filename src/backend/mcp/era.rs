@@ -68,7 +68,7 @@ pub(super) fn client() -> Value {
 /// The server cannot be used. Nothing of that is taken for a sign of the older era.
 pub(super) async fn greet(peer: &Peer, negotiation: Negotiation, limit: Duration) -> Result<Hello, Fault> {
     if negotiation == Negotiation::Legacy {
-        return initialize(peer, "programs are asked in the older way", limit).await;
+        return initialize(peer, "the default for programs", limit).await;
     }
     let asked = ("server/discover", Map::new());
     let answer = peer.request(asked, (Some(&Era::Modern), &[]), Limits::all(PROBE.min(limit)), &mut |_| ()).await;

@@ -190,7 +190,7 @@ impl Servers {
                         let names: Vec<&str> = status.tools.iter().map(|tool| tool.name.as_str()).collect();
                         let near = nearest(name, names).map(|near| format!(" Did you mean `{near}`?"));
                         Err(format!(
-                            "There is no tool `{name}`.{} ToolSearch finds what there is.",
+                            "Unknown tool `{name}`.{} ToolSearch finds all tools.",
                             near.unwrap_or_default()
                         ))
                     }

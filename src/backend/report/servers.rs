@@ -27,7 +27,7 @@ fn block(row: &ServerRow) -> String {
     let mut text = format!("**{}** {state} · {} · {}", row.name, row.kind, row.scope);
     if row.state == ServerState::Connected {
         let tools = if row.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", row.tools) };
-        let _ = write!(text, " · {tools}, about {} tokens that no request carries", short(row.tokens));
+        let _ = write!(text, " · {tools}, about {} tokens, not sent with requests", short(row.tokens));
     }
     let _ = write!(text, "\n- {} in {}", code(&row.line), code(&row.place));
     if let Some((version, cause)) = &row.version {

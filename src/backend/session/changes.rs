@@ -241,9 +241,9 @@ impl Changes {
                 let item = (*files > 0).then(|| Item::Command(Ran::new(record.clone(), ran)));
                 match (item, background) {
                     (Some(item), None) => self.push(item),
+                    // It ends by itself, maybe long after an undo: what was undone can still be redone, as far as the files are
+                    // as the undo left them.
                     (Some(item), Some(Background { start, turn, .. })) => {
-                        self.undone.clear();
-                        self.last = None;
                         self.stand(vec![Unit { start, turn, items: vec![item] }]);
                     }
                     (None, _) => {}
