@@ -185,8 +185,7 @@ fn list(here: Here<'_>, name: Option<&str>, out: &mut dyn Write, err: &mut dyn W
         loaded.servers.wanted.retain(|definition| definition.name == name);
         loaded.servers.off.retain(|(definition, _)| definition.name == name);
         if loaded.servers.is_empty() {
-            return writeln!(err, "error: unknown server `{name}`: `cocode mcp list` shows all")
-                .map(|()| 1);
+            return writeln!(err, "error: unknown server `{name}`: `cocode mcp list` shows all").map(|()| 1);
         }
     }
     let mut rows = probe(here, &loaded)?;

@@ -54,8 +54,12 @@ pub(super) fn pressed(app: &mut App, now: Instant) {
     }
 }
 
-/// Leaves if that is due: an agent at work is not cut off.
-pub(super) fn follow(app: &mut App) -> Vec<Effect> {
+/// Leaves if that is due: an agent at work is not cut off. A question about commands that have ended is no longer asked.
+pub(super) fn follow(app: &mut App, now: Instant) -> Vec<Effect> {
+    if app.leaving == Leaving::Asked && app.status.background == 0 && !app.closing {
+        (app.leaving, app.picker) = (Leaving::No, None);
+        app.tell_briefly("the background commands have ended: you can exit now", now);
+    }
     if app.leaving == Leaving::Waits && app.status.background == 0 && !app.spinner.busy() && !app.closing {
         return app.quit();
     }

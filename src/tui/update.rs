@@ -134,7 +134,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
     };
     app.settle();
     effects.extend(app.follow());
-    effects.extend(leaving::follow(app));
+    effects.extend(leaving::follow(app, now));
     effects.extend(app.run_status_line(now));
     effects
 }

@@ -471,10 +471,8 @@ async fn the_report_says_how_each_server_is() {
     }
     let harness = serving(Harness::new(), "srv", &json!({})).mode(Mode::Bypass).prompt("go").prompt("/mcp");
     let trace = harness.script(&script).run().await.trace();
-    for want in [
-        "**srv** connected · stdio · user · 2 tools, about",
-        "protocol 2025-06-18: the default for programs",
-    ] {
+    for want in ["**srv** connected · stdio · user · 2 tools, about", "protocol 2025-06-18: the default for programs"]
+    {
         assert!(trace.contains(want), "{want}: {trace}");
     }
 }

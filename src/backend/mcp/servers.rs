@@ -189,10 +189,7 @@ impl Servers {
                     State::Ready => {
                         let names: Vec<&str> = status.tools.iter().map(|tool| tool.name.as_str()).collect();
                         let near = nearest(name, names).map(|near| format!(" Did you mean `{near}`?"));
-                        Err(format!(
-                            "Unknown tool `{name}`.{} ToolSearch finds all tools.",
-                            near.unwrap_or_default()
-                        ))
+                        Err(format!("Unknown tool `{name}`.{} ToolSearch finds all tools.", near.unwrap_or_default()))
                     }
                     _ => Err(format!("The MCP server {} is not there: {}.", status.definition.name, why(&status))),
                 }

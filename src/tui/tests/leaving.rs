@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ASKS: &str = "Exit? 2 in the background";
+const ASKS: &str = "Exit? 2 commands run in the background";
 const SHUTDOWN: &str = r#"{"op":"shutdown"}"#;
 
 fn running(count: usize) -> Event {
@@ -51,6 +51,15 @@ fn waiting_ends_with_the_last_command() {
 }
 
 #[test]
+fn what_has_ended_is_not_asked_about() {
+    let mut run = Run::new(80, 24);
+    run.event(running(2)).keys("<ctrl+d>").event(running(0));
+    let screen = run.screen();
+    assert!(!screen.contains("Exit?") && screen.contains("you can exit now"), "{screen}");
+    assert_eq!(run.keys("<ctrl+d>").sent(), SHUTDOWN);
+}
+
+#[test]
 fn a_key_ends_the_waiting_and_work_is_not_cut_off() {
     let mut run = Run::new(80, 24);
     run.event(running(1)).keys("<ctrl+d><down><enter>x").event(running(0));
@@ -70,7 +79,7 @@ fn the_question_fits_a_small_screen() {
     run.event(running(1)).keys("<ctrl+d>");
     assert_snapshot!(run.screen(), @r"
         ───
-        Exit? 1 in the background
+        Exit? 1 command runs in the background
         filter: ▏
         › Stop and exit  What they wrote is kept
           Wait, then exit

@@ -70,7 +70,7 @@ impl Ended {
             title: begun.title(),
             status: Status::Stopped,
             code: None,
-            why: Some("cocode ended, or copied the session, while it was running".into()),
+            why: Some("the session ended or was copied while it ran".into()),
             millis: 0,
         }
     }

@@ -30,7 +30,10 @@ impl Picker {
             ("Wait, then exit", "", Choice::Leave(Leave::Later)),
             ("Stay", "", Choice::Nothing),
         ];
-        let title = format!("Exit? {running} in the background");
+        let title = match running {
+            1 => "Exit? 1 command runs in the background".to_owned(),
+            running => format!("Exit? {running} commands run in the background"),
+        };
         Picker::new(title, None, rows.map(|(label, detail, choice)| Item::new(label, detail, choice)).into())
     }
 
