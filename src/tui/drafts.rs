@@ -13,8 +13,16 @@ const MOST: usize = 16;
 /// A file that this process holds while it runs, so that another one in the same folder neither reads nor replaces it.
 pub(super) struct Drafts {
     file: Option<PathBuf>,
-    /// Locked until the process ends.
-    _held: Option<File>,
+    /// Locked until this is dropped or the process ends.
+    held: Option<File>,
+}
+
+impl Drop for Drafts {
+    /// A child that another thread has just forked shares the lock until it executes its program: closing the file
+    /// would leave it locked until then.
+    fn drop(&mut self) {
+        let _ = self.held.as_ref().map(File::unlock);
+    }
 }
 
 impl Drafts {
@@ -32,7 +40,7 @@ impl Drafts {
         let left = || (0..MOST).map(at).filter(|file| file.exists()).find_map(held);
         let free = || (0..MOST).map(at).find_map(held);
         let (file, held) = private_dir(folder).ok().and_then(|()| left().or_else(free)).unzip();
-        Drafts { file, _held: held }
+        Drafts { file, held }
     }
 
     pub(super) fn read(&self) -> Option<Typed> {
@@ -67,8 +75,11 @@ mod tests {
         let open = || Drafts::new(dir.path(), "folder");
         let read = |drafts: &Drafts| drafts.read().map(|typed| typed.text);
         let one = open();
+        // What a fork of another thread holds for a moment.
+        let _inherited = one.held.as_ref().unwrap().try_clone().unwrap();
         one.write(&Typed::from("one")).unwrap();
         let two = open();
+        let _inherited = two.held.as_ref().unwrap().try_clone().unwrap();
         assert_eq!(read(&two), None);
         two.write(&Typed::from("two")).unwrap();
         assert_eq!(read(&one).as_deref(), Some("one"));
