@@ -15,6 +15,7 @@ pub mod history;
 mod history_view;
 pub mod import;
 pub mod index;
+mod known;
 pub mod ledger;
 mod line;
 mod load;

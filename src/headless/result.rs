@@ -94,7 +94,7 @@ impl Run<'_> {
                     true => lines.push(format!("{}{of}", how.nothing())),
                     false => lines.iter_mut().for_each(|line| line.push_str(&of)),
                 }
-                lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
+                lines.extend(merged.iter().map(|path| format!("kept later changes in {}", path.display())));
                 lines.extend(refused.into_iter().map(|text| format!("left alone: {text}")));
                 if refused_any {
                     self.exit = Exit::Error;

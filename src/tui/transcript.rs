@@ -230,6 +230,8 @@ impl Transcript {
         let files: Vec<String> = restored.iter().map(short).collect();
         let mut refused = refused.iter().map(|refused| self.history.short(refused));
         let mut lines = vec![match (files.is_empty(), how.nothing()) {
+            // In a row of their own names stay whole: other signs than plain ones let a path break.
+            (false, _) if files.len() > 1 => format!("{verb}{of}:\n{}", some_of(files)),
             (false, _) => format!("{verb}{of}: {}", some_of(files)),
             (true, nothing) => {
                 let why = refused.next();
@@ -247,9 +249,9 @@ impl Transcript {
         }
         lines.extend(told.into_iter().map(|(by, names)| match names.len() == restored.len() {
             true => format!("changed by {by}"),
-            false => format!("changed by {by}: {}", some_of(names)),
+            false => format!("changed by {by}:\n{}", some_of(names)),
         }));
-        lines.extend(merged.iter().map(|path| format!("kept changes by others in {}", short(path))));
+        lines.extend(merged.iter().map(|path| format!("kept later changes in {}", short(path))));
         lines.extend(refused.map(|refused| format!("left alone: {refused}")));
         lines.extend(unseen.iter().map(|command| not_undone(command)));
         self.aside(lines.join("\n"));

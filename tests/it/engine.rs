@@ -384,7 +384,7 @@ async fn an_undo_that_changes_nothing_names_the_commands() {
         .prompt("/undo")
         .run()
         .await;
-    let want = "Nothing to undo.⏎not undone, because a command did it: mv a.txt b.txt";
+    let want = "Nothing to undo.⏎not undone: changes made by mv a.txt b.txt";
     assert!(run.trace().contains(want), "{}", run.trace());
     let run = Harness::new()
         .set("undo.commands = false")

@@ -228,7 +228,7 @@ async fn it_can_be_turned_off() {
     let ran = harness.prompt("go").run().await;
     assert_eq!(results(&ran), ["Ok: (no output)"]);
     let ran = Harness::after(ran).prompt("/undo").run().await;
-    assert!(ran.trace().contains("not undone, because a command did it: echo x > made"), "{}", ran.trace());
+    assert!(ran.trace().contains("not undone: changes made by echo x > made"), "{}", ran.trace());
     assert!(ran.project().join("made").exists());
 }
 
@@ -295,6 +295,6 @@ async fn without_a_record_the_changes_are_named() {
         "Ok: [created b; changed a; undo cannot restore: what commands change, because they cannot be recorded here]";
     assert_eq!(results(&ran), [told]);
     let ran = Harness::after(ran).prompt("/undo").run().await;
-    assert!(ran.trace().contains("not undone, because a command did it: echo two > a"), "{}", ran.trace());
+    assert!(ran.trace().contains("not undone: changes made by echo two > a"), "{}", ran.trace());
     assert!(!ran.events.iter().any(|event| matches!(event, Event::Error { .. })), "{}", ran.trace());
 }

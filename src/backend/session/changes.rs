@@ -1,5 +1,6 @@
 //! Which file changes of a session are in effect, and which were undone: a pure fold over its entries.
 
+mod undone;
 mod unit;
 
 use std::collections::{HashMap, HashSet};
@@ -7,50 +8,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use self::undone::Undone;
 pub(super) use self::unit::{Change, Ran, Read, Step};
-use self::unit::{Item, Unit, steps_back};
-use super::entry::{Begun, Ended, EntryKind, Replaced, Restore, Seq, Version};
+use self::unit::{Item, Unit, find_later, steps_back};
+use super::entry::{Along, Begun, Ended, EntryKind, Replaced, Restore, Seq, Version};
 use crate::message::BlobId;
-
-/// One undo or rewind that can be redone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Undone {
-    /// What it undid.
-    units: Vec<Unit>,
-    files: Vec<Replaced>,
-}
-
-impl Undone {
-    /// Parts it in two: what it did to `paths`, and the rest.
-    fn part(self, paths: &[PathBuf]) -> (Undone, Undone) {
-        let (mut of, mut rest) = (Vec::new(), Vec::new());
-        for Unit { start, turn, items } in self.units {
-            let (mut mine, mut others) = (Vec::new(), Vec::new());
-            for item in items {
-                match item {
-                    Item::File(change) if paths.contains(&change.path) => mine.push(Item::File(change)),
-                    Item::File(change) => others.push(Item::File(change)),
-                    Item::Command(ran) => {
-                        let (part, rest) = ran.part(paths);
-                        mine.extend(Some(Item::Command(part)).filter(|_| !paths.is_empty()));
-                        others.push(Item::Command(rest));
-                    }
-                }
-            }
-            of.push(Unit { start, turn, items: mine });
-            rest.push(Unit { start, turn, items: others });
-        }
-        let (mine, others) = self.files.into_iter().partition(|file| paths.contains(&file.path));
-        for units in [&mut of, &mut rest] {
-            units.retain(|unit| !unit.items.is_empty());
-        }
-        (Undone { units: of, files: mine }, Undone { units: rest, files: others })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.units.is_empty() && self.files.is_empty()
-    }
-}
 
 /// A recorded command in the background that has not ended, as far as the log tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,7 +86,8 @@ impl Changes {
         self.made.contains(folder)
     }
 
-    pub(super) fn apply(&mut self, seq: Seq, kind: &EntryKind) {
+    /// `ts` is the time of the entry.
+    pub(super) fn apply(&mut self, seq: Seq, kind: &EntryKind, ts: &str) {
         match kind {
             EntryKind::TurnStarted => {
                 self.start = seq;
@@ -147,7 +110,9 @@ impl Changes {
                 self.made.extend(path.ancestors().skip(1).take(*folders).map(Path::to_owned));
                 self.fresh.extend((*folders > 0).then(|| path.clone()));
                 let before = Version::of(blob.clone(), *mode);
-                self.push(Item::File(Change::new(path.clone(), before, Vec::new(), false)));
+                let during = nanos(ts).map(|at| (at, at));
+                let change = Change::new(path.clone(), before, Vec::new(), false);
+                self.push(Item::File(Change { during, entries: (seq, seq), ..change }));
             }
             EntryKind::FileAfter { path, blob, mode, temporary } => {
                 self.temporaries.extend(temporary.clone().map(|path| Temporary { path, new: blob.clone() }));
@@ -156,7 +121,8 @@ impl Changes {
                 let unit = self.units.last_mut().filter(|unit| unit.start == start);
                 if let Some(file) = unit.and_then(|unit| unit.file(path)) {
                     file.left.push(after);
-                    (file.open, file.touched) = (true, None);
+                    (file.open, file.touched, file.entries.1) = (true, None, seq);
+                    file.during = file.during.and_then(|(began, _)| Some((began, nanos(ts)?)));
                 }
             }
             EntryKind::FilesSettled { paths } => {
@@ -176,7 +142,7 @@ impl Changes {
                     file.touched.clone_from(blob);
                 }
             }
-            EntryKind::FilesRestored { to, how, files, refused } => {
+            EntryKind::FilesRestored { to, how, files, refused, along } => {
                 let temporary =
                     |file: &Replaced| Temporary { path: file.temporary.clone(), new: file.to.blob().cloned() };
                 self.temporaries = files.iter().map(temporary).collect();
@@ -191,7 +157,9 @@ impl Changes {
                         self.turn += 1;
                         let change = |file: &Replaced| {
                             let left = vec![file.to.clone()];
-                            Item::File(Change::new(file.path.clone(), file.from.clone(), left, true))
+                            let change = Change::new(file.path.clone(), file.from.clone(), left, true);
+                            let during = nanos(ts).map(|at| (at, at));
+                            Item::File(Change { during, entries: (seq, seq), ..change })
                         };
                         let items = files.iter().map(change).collect();
                         self.units.push(Unit { start: seq, turn: self.turn, items });
@@ -201,7 +169,8 @@ impl Changes {
                     Restore::Undo | Restore::Rewind => {
                         let first = self.units.partition_point(|unit| unit.start < *to);
                         let units = self.units.split_off(first);
-                        self.undone.push(Undone { units, files: files.clone() });
+                        let along = self.take_along(along);
+                        self.undone.push(Undone { units, along, files: files.clone() });
                         self.keep(refused);
                     }
                 }
@@ -238,7 +207,7 @@ impl Changes {
                 if !missed.is_empty() {
                     self.commands.push(ran);
                 }
-                let item = (*files > 0).then(|| Item::Command(Ran::new(record.clone(), ran)));
+                let item = (*files > 0).then(|| Item::Command(Ran::new(record.clone(), ran, seq)));
                 match (item, background) {
                     (Some(item), None) => self.push(item),
                     // It ends by itself, maybe long after an undo: what was undone can still be redone, as far as the files are
@@ -269,6 +238,11 @@ impl Changes {
         self.running.iter().map(|(record, _)| record.clone()).chain(background).collect()
     }
 
+    /// Entries of commands that run in the background.
+    pub(super) fn in_the_background(&self) -> impl Iterator<Item = Seq> {
+        self.background.iter().map(|running| running.ran)
+    }
+
     /// Whether a command, by its entry, runs in the background.
     pub(super) fn in_background(&self, ran: Seq) -> bool {
         self.background.iter().any(|running| running.ran == ran)
@@ -297,6 +271,7 @@ impl Changes {
     fn keep(&mut self, paths: &[PathBuf]) {
         if let Some(last) = self.undone.pop() {
             let (kept, undone) = last.part(paths);
+            self.stand(kept.along);
             self.stand(kept.units);
             self.undone.extend(Some(undone).filter(|undone| paths.is_empty() || !undone.is_empty()));
         }
@@ -306,9 +281,36 @@ impl Changes {
     fn bring_forth(&mut self, refused: &[PathBuf]) {
         if let Some(last) = self.undone.pop() {
             let (left, forth) = last.part(refused);
+            self.stand(forth.along);
             self.stand(forth.units);
             self.undone.extend(Some(left).filter(|left| !left.is_empty()));
         }
+    }
+
+    /// Parts what commands in the background did to some paths from what else they did.
+    fn take_along(&mut self, along: &[Along]) -> Vec<Unit> {
+        let mut taken = Vec::new();
+        if along.is_empty() {
+            return taken;
+        }
+        for unit in &mut self.units {
+            let mut items = Vec::new();
+            for item in &mut unit.items {
+                let Item::Command(ran) = item else { continue };
+                let mine = along.iter().filter(|along| along.record == ran.record);
+                let mine: Vec<&Along> = mine.filter(|along| ran.counts(&along.path, u64::MAX)).collect();
+                if !mine.is_empty() {
+                    let paths = mine.iter().map(|along| (along.path.as_path(), along.from));
+                    let (mine, rest) = ran.clone().part(paths);
+                    *ran = rest;
+                    items.push(Item::Command(mine));
+                }
+            }
+            if !items.is_empty() {
+                taken.push(Unit { start: unit.start, turn: unit.turn, items });
+            }
+        }
+        taken
     }
 
     /// Puts units where they belong. A file's changes since one prompt are always together, so their order holds.
@@ -416,7 +418,8 @@ impl Changes {
     }
 
     fn plan_back(&self, first: usize, to: Seq, read: Read<'_>) -> Plan {
-        let steps = steps_back(&self.units[first..], read);
+        let mut steps = steps_back(&self.units[first..], read);
+        find_later(&mut steps, &self.units[..first], to, read);
         let until =
             self.undone.iter().flat_map(|undone| &undone.units).map(|unit| unit.start).min().unwrap_or(Seq::MAX);
         // What runs still is not seen yet.
@@ -455,6 +458,11 @@ impl Changes {
         let Replaced { path, from, to, .. } = file;
         let (before, left) = if back { (from, to) } else { (to, from) };
         let open = self.open.contains(&path);
-        Step { path: path.clone(), chain: vec![Change::new(path, before, vec![left], open)] }
+        Step::of(Change::new(path, before, vec![left], open))
     }
+}
+
+/// The time of an entry, in nanoseconds since 1970.
+fn nanos(ts: &str) -> Option<u64> {
+    u64::try_from(ts.parse::<jiff::Timestamp>().ok()?.as_nanosecond()).ok()
 }

@@ -20,7 +20,7 @@ pub use self::decided::{Decided, Decider, Lasts, Matter};
 pub use self::ledger::{Ledger, Line, Sort, Who};
 pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
 pub use self::task::{Begun, Ended, Status};
-pub use self::version::{Content, Replaced, Version};
+pub use self::version::{Along, Content, Replaced, Version};
 
 /// Version that this program writes.
 pub const VERSION: u32 = 1;
@@ -115,6 +115,8 @@ pub enum EntryKind {
         /// Files that were left as they are: what was to become of them can be tried again.
         #[serde(default, skip_serializing_if = "Vec::is_empty", with = "path_text::list")]
         refused: Vec<PathBuf>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        along: Vec<Along>,
     },
     /// What is in effect of all file changes before it, in place of entries that were lost.
     FilesKnown {
@@ -270,9 +272,9 @@ pub enum Restore {
     Review,
 }
 
-/// What is said about a command that undo cannot revert.
+/// What is said about a command whose changes stay.
 pub fn not_undone(command: &str) -> String {
-    format!("not undone, because a command did it: {command}")
+    format!("not undone: changes made by {command}")
 }
 
 /// The names of files that were put back, those nearest to the top first: a command may have changed thousands.

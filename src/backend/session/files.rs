@@ -1,6 +1,6 @@
 //! What undo knows of the files that a session changed: the changes, and contents as blobs next to the log.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::changes::{Change, Changes, Plan, Step, Temporary};
 use super::entry::{Content, EntryKind, Replaced, Seq, Version};
 use super::error::Error;
+use super::known::Known;
 use super::names::Names;
 use super::recorded::{self, Reader};
 use super::store::Store;
@@ -75,49 +76,14 @@ impl First {
     }
 }
 
-/// What several steps say of one file.
-#[derive(Debug, Default)]
-struct Known {
-    /// Of which steps it was a version.
-    paths: HashSet<usize>,
-    /// As commands found and left it, with the time.
-    versions: Vec<(u64, Version)>,
-    /// What commands left, also as undo wrote it again.
-    left: Vec<Version>,
-    /// When a command found it.
-    found: Option<u64>,
-}
-
-impl Known {
-    /// What happened to the file itself, whatever its names are by now; none where it is what it was.
-    fn change(&self, path: PathBuf) -> Option<Change> {
-        let (began, first) = self.versions.first()?;
-        let (_, last) = self.versions.last()?;
-        // Where its bits alone were changed, the content is what it was.
-        let told =
-            |(_, version): &&(u64, Version)| !matches!(version, Version::File { content: Content::Untouched, .. });
-        let with = |version: &Version, of: Option<&(u64, Version)>| match (version, of) {
-            (Version::File { mode, .. }, Some((_, Version::File { content, stamp, .. }))) => {
-                Version::File { content: content.clone(), mode: *mode, stamp: *stamp }
-            }
-            (version, _) => version.clone(),
-        };
-        let before = with(first, self.versions.iter().find(told));
-        let after = with(last, self.versions.iter().rfind(told));
-        let same = before.stamp().zip(after.stamp()).is_some_and(|(was, is)| was.same_content(is));
-        // One that a command made has only names that were made, too.
-        let left = || self.left.iter().cloned().chain([after.clone()]).collect();
-        (self.found == Some(*began) && !(same && before.mode() == after.mode()))
-            .then(|| Change::new(path, before.clone(), left(), false))
-    }
-}
-
 /// A path whose new content is worked out and saved.
 pub(super) struct Ready {
     pub(super) file: Replaced,
     pub(super) replacement: Replacement,
     /// What somebody else changed is in the new content.
     pub(super) kept: bool,
+    /// It is undone with what commands in the background did there later.
+    pub(super) along: bool,
 }
 
 impl Files {
@@ -178,14 +144,16 @@ impl Files {
         for (at, step) in steps.iter().enumerate() {
             for change in &step.chain {
                 let (began, ended) = change.during.unwrap_or_default();
-                if let Some(file) = file(&change.before) {
+                if let Some(file) = file(&change.before).filter(|_| !change.since) {
                     let found = &mut known.entry(file).or_default().found;
                     *found = Some(found.map_or(began, |found| found.min(began)));
                 }
                 if let Some(file) = file(change.after()) {
                     known.entry(file).or_default().left.extend(change.left.iter().cloned());
                 }
-                for (time, version) in [(began, &change.before), (ended, change.after())] {
+                // What somebody else made of it was not left by a command.
+                let before = Some((began, &change.before)).filter(|_| !change.since);
+                for (time, version) in before.into_iter().chain([(ended, change.after())]) {
                     if let Some(file) = file(version) {
                         let known = known.entry(file).or_default();
                         known.paths.insert(at);
@@ -238,7 +206,7 @@ impl Files {
             let stamp = known.versions.iter().find_map(|(_, version)| version.stamp())?;
             let path = names.others(stamp).find(|path| ours(path))?.to_owned();
             let change = known.change(path.clone())?;
-            Some(Step { path, chain: vec![change] })
+            Some(Step::of(change))
         };
         let mut own: Vec<Step> = known.values().filter_map(own).collect();
         own.sort_by(|one, other| one.path.cmp(&other.path));
@@ -362,7 +330,15 @@ impl Files {
     /// Works out what the path is to hold; `None` if it already does. Saves what it holds now, so that the step can be
     /// undone.
     pub(super) fn prepare(&self, step: &Step, all: &Together<'_>, forced: Forced) -> Result<Option<Ready>, String> {
-        self.ready(self.without(step, all)?, forced)
+        let along = |why: String| {
+            if step.later.is_empty() {
+                return Err(why);
+            }
+            // What came later cannot stay: it goes, too, where that puts everything back.
+            let ready = self.without(&step.along(), all).and_then(|without| self.ready(without, forced));
+            ready.map(|ready| ready.map(|ready| Ready { along: true, ..ready })).map_err(|_| why)
+        };
+        self.without(step, all).and_then(|without| self.ready(without, forced)).or_else(along)
     }
 
     pub(super) fn ready(&self, without: Without, forced: Forced) -> Result<Option<Ready>, String> {
@@ -406,7 +382,7 @@ impl Files {
             }
         };
         let temporary = replacement.temporary().to_owned();
-        Ok(Some(Ready { file: Replaced { path, from, to, temporary }, replacement, kept }))
+        Ok(Some(Ready { file: Replaced { path, from, to, temporary }, replacement, kept, along: false }))
     }
 
     /// Saves what a file holds, which is about to be replaced or removed.

@@ -108,7 +108,7 @@ impl Folds {
             }
             Said::Entry(entry) => {
                 self.facts.record(entry);
-                self.files.changes.apply(line.seq, &entry.kind);
+                self.files.changes.apply(line.seq, &entry.kind, &entry.ts);
                 self.place(line, &entry.kind)
             }
             Said::Tag => self.place(line, &EntryKind::Unknown),

@@ -40,6 +40,9 @@ const AFTERS: u64 = 2 << 20;
 /// Coarsest clock of a file system that counts in nanoseconds, in nanoseconds: two changes within it may bear one time.
 const CLOCK: u64 = 20_000_000;
 
+/// How soon after its end a record is closed, in nanoseconds: later, others may have changed what the command left.
+const SOON: u64 = 2_000_000_000;
+
 /// Records are kept up to this size; then the oldest go.
 pub const MOST_BYTES: u64 = 2 << 30;
 
@@ -53,6 +56,9 @@ struct Row {
     /// When the command was about to touch it for the first time, and when all had ended, in nanoseconds since 1970.
     #[serde(default)]
     during: (u64, u64),
+    /// Somebody else had changed it since the command had last touched it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    since: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,6 +112,7 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
         again: Vec::new(),
         names: Vec::new(),
         ended: now(),
+        late: manifest.ended.filter(|ended| now().saturating_sub(*ended) > SOON),
     };
     let (live, named): (Vec<&Touched>, Vec<&Touched>) =
         manifest.touched.iter().partition(|touched| touched.path.starts_with(closing.folder));
@@ -126,7 +133,8 @@ pub fn finish(store: &Store, record: &str) -> io::Result<Finished> {
     let live = rows.iter().filter(|row| row.path.starts_with(&folder)).filter_map(|row| row.path.file_name()?.to_str());
     let names =
         names.iter().filter(|name| name.path.starts_with(&folder)).filter_map(|name| name.path.file_name()?.to_str());
-    let kept: HashSet<&str> = rows.iter().filter_map(|row| own(&row.before, record)).chain(live).chain(names).collect();
+    let versions = rows.iter().flat_map(|row| [&row.before, &row.after]);
+    let kept: HashSet<&str> = versions.filter_map(|version| own(version, record)).chain(live).chain(names).collect();
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     {
         let mut writer = BufWriter::new(file.as_file_mut());
@@ -156,7 +164,9 @@ pub fn finish_or_tell(store: &Store, record: &str) -> Finished {
         let folder = folder.canonicalize().unwrap_or(folder);
         let Manifest { touched, missed, .. } = Manifest::read(&folder).unwrap_or_default();
         let paths = touched.into_iter().map(|touched| touched.path);
-        let changed: Vec<PathBuf> = paths.filter(|path| !path.starts_with(&folder)).collect();
+        let mut known = HashSet::new();
+        let changed: Vec<PathBuf> =
+            paths.filter(|path| !path.starts_with(&folder) && known.insert(path.clone())).collect();
         match changed.is_empty() {
             true => Finished::unseen(format!("its record is damaged: {error}")),
             false => Finished { changed, missed, ..Finished::default() },
@@ -164,7 +174,7 @@ pub fn finish_or_tell(store: &Store, record: &str) -> Finished {
     })
 }
 
-/// Closes what `finish_or_tell` could not close. What was changed since then counts as the command's.
+/// Closes what `finish_or_tell` could not close.
 ///
 /// # Errors
 /// What the file system says.
@@ -210,8 +220,15 @@ fn own<'a>(version: &'a Version, record: &str) -> Option<&'a str> {
 
 fn told(rows: &[Row], mut missed: Vec<String>) -> Finished {
     let mut finished = Finished::default();
+    let (mut firsts, mut lasts) = (Vec::new(), HashMap::new());
     // Other names of files are not known.
     for Row { path, before, after, .. } in rows.iter().filter(|row| row.path.extension() != Some(LIVE[1..].as_ref())) {
+        if lasts.insert(path, after).is_none() {
+            firsts.push((path, before));
+        }
+    }
+    for (path, before) in firsts {
+        let Some(after) = lasts.get(path) else { continue };
         match (before, after) {
             (Version::Folder { .. }, Version::Folder { .. }) => finished.changed.push(path.clone()),
             // Of folders that come and go, what is in them says enough.
@@ -258,7 +275,7 @@ impl Reader<'_> {
         let folder = folder(self.store, &ran.record);
         let later: HashMap<PathBuf, Content> = lines(&folder.join(CONTENTS), |Later { path, content }| (path, content));
         let change = |row: Row| {
-            let Row { path, before, mut after, during } = row;
+            let Row { path, before, mut after, during, since } = row;
             if let (Version::File { content: content @ Content::Unsaved, .. }, Some(saved)) =
                 (&mut after, later.get(&path))
             {
@@ -266,11 +283,11 @@ impl Reader<'_> {
             }
             let mut left = self.again(&after);
             left.push(after);
-            let (record, commands) = (Some(ran.record.clone()), vec![ran.seq]);
-            Change { record, commands, during: Some(during), ..Change::new(path, before, left, false) }
+            let (record, commands, entries) = (Some(ran.record.clone()), vec![ran.seq], (ran.seq, ran.until));
+            Change { record, commands, entries, during: Some(during), since, ..Change::new(path, before, left, false) }
         };
         let rows = rows(&folder).unwrap_or_default();
-        rows.into_iter().filter(|row| ran.counts(&row.path)).map(change).collect()
+        rows.into_iter().filter(|row| ran.counts(&row.path, row.during.0)).map(change).collect()
     }
 
     /// The same content as undo wrote it again. A state of a file is the same under all of its names.

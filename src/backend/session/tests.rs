@@ -135,7 +135,7 @@ fn entry(session: &Session, kind: u8, a: u64, b: u64) -> EntryKind {
         23 => EntryKind::FilesSettled { paths: vec![file(a)] },
         24 => {
             let how = [Restore::Undo, Restore::Redo, Restore::Rewind][b as usize % 3];
-            EntryKind::FilesRestored { to: seq, how, files: vec![], refused: vec![file(b)] }
+            EntryKind::FilesRestored { to: seq, how, files: vec![], refused: vec![file(b)], along: vec![] }
         }
         _ => EntryKind::Spent {
             what: "summary".into(),

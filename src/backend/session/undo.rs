@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::changes::{AGAIN, Plan, Step};
-use super::entry::{EntryKind, Restore, Seq, not_undone};
+use super::entry::{Along, EntryKind, Restore, Seq, not_undone};
 use super::error::Error;
 use super::files::{Files, Forced, Ready};
 use super::history_view::typed;
@@ -75,7 +75,7 @@ impl Restored {
         if lines.is_empty() {
             lines.push(self.how.nothing().to_owned());
         }
-        lines.extend(self.merged.iter().map(|path| format!("kept changes by others in {}", path.display())));
+        lines.extend(self.merged.iter().map(|path| format!("kept later changes in {}", path.display())));
         lines.extend(self.refused.iter().map(|refused| format!("left alone: {refused}")));
         lines.extend(self.unseen.iter().map(|command| not_undone(command)));
         lines
@@ -305,7 +305,7 @@ impl Session {
         }
         if !ready.is_empty() {
             let files = ready.iter().map(|ready| ready.file.clone()).collect();
-            self.append(EntryKind::FilesRestored { to: 0, how, files, refused: Vec::new() })?;
+            self.append(EntryKind::FilesRestored { to: 0, how, files, refused: Vec::new(), along: Vec::new() })?;
             self.replace(how, ready, &mut done)?;
         }
         Ok(done)
@@ -318,18 +318,35 @@ impl Session {
         let (mut ready, mut refused) = (Vec::new(), Vec::new());
         let forced = if plan.steps.len() > FORCED { Forced::Later } else { Forced::Each };
         let all = self.files().together(&plan.steps);
+        let mut along = Vec::new();
         for step in &plan.steps {
-            let by = self.authors(&step.commands());
-            done.by.extend((!by.is_empty()).then(|| ChangedBy { path: step.path.clone(), by }));
+            let mut by = step.commands();
             match self.files().prepare(step, &all, forced) {
-                Ok(one) => ready.extend(one),
+                Ok(one) => {
+                    if one.as_ref().is_some_and(|ready| ready.along) {
+                        by = step.along().commands();
+                        along.extend(step.later.iter().filter_map(|change| {
+                            let (from, _) = change.during?;
+                            Some(Along { record: change.record.clone()?, path: step.path.clone(), from })
+                        }));
+                    }
+                    ready.extend(one);
+                }
                 Err(reason) => {
                     done.refused.push(format!("{} {reason}", step.path.display()));
                     refused.push(step.path.clone());
                 }
             }
+            let by = self.authors(&by);
+            done.by.extend((!by.is_empty()).then(|| ChangedBy { path: step.path.clone(), by }));
         }
-        done.unseen = self.command_lines(&plan.commands);
+        let mut commands = plan.commands;
+        if !refused.is_empty() {
+            // It may be one of them that changed what cannot be told apart.
+            let running = self.files().changes.in_the_background().filter(|ran| !commands.contains(ran));
+            commands.extend(running.collect::<Vec<_>>());
+        }
+        done.unseen = self.command_lines(&commands);
         if ready.is_empty() && !refused.is_empty() {
             done.by.clear();
             return Ok(done);
@@ -338,12 +355,18 @@ impl Session {
             self.files().store.force().map_err(|error| Error::write(self.store().dir(), error))?;
         }
         let files = ready.iter().map(|ready| ready.file.clone()).collect();
-        self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused })?;
+        self.append(EntryKind::FilesRestored { to: plan.to, how, files, refused, along })?;
         let failed = self.replace(how, ready, &mut done)?;
         done.by.retain(|by| done.restored.contains(&by.path));
         // The next redo tries those of a redo again without that, and so does what continues after a kill.
         if !failed.is_empty() && how != Restore::Redo && plan.to != AGAIN {
-            self.append(EntryKind::FilesRestored { to: AGAIN, how, files: Vec::new(), refused: failed })?;
+            self.append(EntryKind::FilesRestored {
+                to: AGAIN,
+                how,
+                files: Vec::new(),
+                refused: failed,
+                along: Vec::new(),
+            })?;
         }
         Ok(done)
     }
@@ -398,9 +421,10 @@ impl Session {
     fn command_lines(&self, entries: &[Seq]) -> Vec<String> {
         let line = |seq: &Seq| match self.entry(*seq)?.kind {
             EntryKind::CommandRan { command, .. } if self.files().changes.in_background(*seq) => {
-                Some(format!("{command} (it still runs in the background; undo again once it has ended)"))
+                let command = first_of(&command);
+                Some(format!("{command} (still running in the background: undo again once it has ended)"))
             }
-            EntryKind::CommandRan { command, .. } => Some(command),
+            EntryKind::CommandRan { command, .. } => Some(first_of(&command)),
             _ => None,
         };
         let mut lines = Vec::new();

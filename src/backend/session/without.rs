@@ -152,6 +152,9 @@ impl Files {
         if let Version::File { content: Content::Unsaved, .. } = change.after() {
             return Err("was changed since; it is too large for the changes to be told apart".to_owned());
         }
+        if let Version::File { content: Content::Lost(why), .. } = change.after() {
+            return Err(format!("was changed since, and {why}"));
+        }
         let before = version(&change.before)?;
         let left = version(change.after()).map_err(|error| match error.starts_with("was changed since") {
             true => error,

@@ -162,6 +162,11 @@ impl Watcher for Watching {
             false => Full::Refuse,
         }
     }
+
+    fn gone(&self) -> bool {
+        let mut other = [PollFd::new(&self.channel, PollFlags::empty())];
+        poll(&mut other, Some(&Timespec::default())).is_ok() && other[0].revents().contains(PollFlags::HUP)
+    }
 }
 
 struct Command {

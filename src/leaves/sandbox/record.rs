@@ -18,6 +18,8 @@ mod filter;
 mod guarding;
 #[cfg(target_os = "linux")]
 mod hand;
+#[cfg(target_os = "linux")]
+mod leaving;
 mod manifest;
 #[cfg(target_os = "linux")]
 mod notify;
@@ -32,7 +34,7 @@ mod recording;
 #[cfg(target_os = "linux")]
 mod supervisor;
 
-pub use manifest::{LIVE, Line, MANIFEST, Manifest, Number, Stamp, Touched};
+pub use manifest::{LEFT, LIVE, Left, Line, MANIFEST, Manifest, Number, Stamp, Touched};
 #[cfg(target_os = "linux")]
 pub use recording::{Joining, Recording};
 #[cfg(target_os = "linux")]

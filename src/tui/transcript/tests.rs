@@ -334,6 +334,27 @@ fn shell_lines_rewinds_and_restores() {
 }
 
 #[test]
+fn the_names_of_files_that_were_put_back_stay_whole() {
+    let mut screen = Screen::new();
+    screen.apply([session(false, Vec::new())]);
+    screen.given.clear();
+    let names = ["src/some-part/first-file.rs", "src/some-part/second-file.rs", "src/some-part/third-file.rs"];
+    screen.apply([Event::Item(Item::FilesRestored {
+        how: Restore::Undo,
+        turn: Some("a turn with a long name, cut…".into()),
+        restored: names.iter().map(|name| format!("/code/{name}").into()).collect(),
+        merged: vec![],
+        refused: vec![],
+        by: vec![],
+        unseen: vec![],
+    })]);
+    let given = screen.given();
+    for name in names {
+        assert!(given.contains(name), "{name}: {given}");
+    }
+}
+
+#[test]
 fn what_follows_code_waits_with_it_for_its_colours() {
     let mut screen = Screen::new();
     screen.app.transcript.scrollback.colour_beside();

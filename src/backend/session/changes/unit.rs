@@ -28,18 +28,39 @@ pub(in crate::session) struct Change {
     /// The entries of the commands that made it, or, of an undo, of those that it undid.
     #[serde(skip)]
     pub(in crate::session) commands: Vec<Seq>,
-    /// When that was about to touch the path for the first time, and when it had ended, in nanoseconds since 1970.
-    #[serde(skip)]
+    /// When that was about to touch the path for the first time, and when it had ended, in nanoseconds since 1970; of a tool
+    /// what the log says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::session) during: Option<(u64, u64)>,
+    /// The first and the last entry that speak of it.
+    #[serde(default)]
+    pub(in crate::session) entries: (Seq, Seq),
+    /// What was there before is what somebody else had made of what the command had left.
+    #[serde(skip)]
+    pub(in crate::session) since: bool,
 }
 
 impl Change {
     pub(in crate::session) fn new(path: PathBuf, before: Version, left: Vec<Version>, open: bool) -> Change {
-        Change { path, before, left, open, touched: None, record: None, commands: Vec::new(), during: None }
+        let (touched, record, commands) = (None, None, Vec::new());
+        let (during, entries, since) = (None, (0, 0), false);
+        Change { path, before, left, open, touched, record, commands, during, entries, since }
     }
 
     pub(in crate::session) fn after(&self) -> &Version {
         self.left.last().unwrap_or(&self.before)
+    }
+
+    /// Whether it came before another change of the same path. The log tells where one had ended before the other began; what
+    /// happened at the same time is told apart by the clock.
+    fn precedes(&self, other: &Change) -> bool {
+        if self.entries.1 < other.entries.0 || other.entries.1 < self.entries.0 {
+            return self.entries.1 < other.entries.0;
+        }
+        match (self.during, other.during) {
+            (Some((one, _)), Some((other, _))) => one < other,
+            _ => false,
+        }
     }
 
     /// Whether a file that a tool changed can hold this without anybody else having changed it.
@@ -58,28 +79,59 @@ pub(in crate::session) struct Ran {
     pub(in crate::session) record: String,
     /// Its entry.
     pub(in crate::session) seq: Seq,
+    /// The entry of its end.
+    #[serde(default)]
+    pub(in crate::session) until: Seq,
     /// Only what it did to these counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    only: Option<Vec<String>>,
+    only: Option<Vec<Part>>,
     /// What it did to these does not count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    but: Vec<String>,
+    but: Vec<Part>,
+}
+
+/// A part of what a command did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Part {
+    /// All of it to a path.
+    Path(String),
+    /// What began at a time or later, in nanoseconds since 1970.
+    Since { path: String, from: u64 },
+}
+
+impl Part {
+    fn of(path: &Path, from: u64) -> Part {
+        match from {
+            0 => Part::Path(text(path)),
+            from => Part::Since { path: text(path), from },
+        }
+    }
+
+    fn holds(&self, path: &str, began: u64) -> bool {
+        match self {
+            Part::Path(of) => of == path,
+            Part::Since { path: of, from } => of == path && began >= *from,
+        }
+    }
 }
 
 impl Ran {
-    pub(super) fn new(record: String, seq: Seq) -> Ran {
-        Ran { record, seq, only: None, but: Vec::new() }
+    pub(super) fn new(record: String, seq: Seq, until: Seq) -> Ran {
+        Ran { record, seq, until, only: None, but: Vec::new() }
     }
 
-    /// Whether what it did to a path counts here.
-    pub(in crate::session) fn counts(&self, path: &Path) -> bool {
-        let listed = |paths: &[String]| paths.iter().any(|listed| *listed == text(path));
+    /// Whether what it began to do to a path at a time counts here.
+    pub(in crate::session) fn counts(&self, path: &Path, began: u64) -> bool {
+        let path = text(path);
+        let listed = |parts: &[Part]| parts.iter().any(|part| part.holds(&path, began));
         self.only.as_ref().is_none_or(|only| listed(only)) && !listed(&self.but)
     }
 
-    /// Parts it in two: what it did to `paths`, and the rest.
-    pub(super) fn part(self, paths: &[PathBuf]) -> (Ran, Ran) {
-        let only: Vec<String> = paths.iter().filter(|path| self.counts(path)).map(|path| text(path)).collect();
+    /// Parts it in two: what it did to `paths` from those times on, and the rest.
+    pub(super) fn part<'a>(self, paths: impl Iterator<Item = (&'a Path, u64)>) -> (Ran, Ran) {
+        let paths = paths.filter(|(path, _)| self.counts(path, u64::MAX));
+        let only: Vec<Part> = paths.map(|(path, from)| Part::of(path, from)).collect();
         let mut rest = self.clone();
         rest.but.extend(only.iter().cloned());
         (Ran { only: Some(only), ..self }, rest)
@@ -143,9 +195,24 @@ impl Unit {
 pub(in crate::session) struct Step {
     pub(in crate::session) path: PathBuf,
     pub(in crate::session) chain: Vec<Change>,
+    /// What commands in the background changed there after the first of these, the last one first: earlier turns had started
+    /// them.
+    pub(in crate::session) later: Vec<Change>,
 }
 
 impl Step {
+    pub(in crate::session) fn of(change: Change) -> Step {
+        Step { path: change.path.clone(), chain: vec![change], later: Vec::new() }
+    }
+
+    /// With what came later, too.
+    pub(in crate::session) fn along(&self) -> Step {
+        let mut chain: Vec<Change> = self.later.iter().chain(&self.chain).cloned().collect();
+        sort(&mut chain);
+        interleave(&mut chain);
+        Step { path: self.path.clone(), chain, later: Vec::new() }
+    }
+
     /// The entries of the commands that made its changes, in the order in which they ran.
     pub(in crate::session) fn commands(&self) -> Vec<Seq> {
         let mut commands: Vec<Seq> = self.chain.iter().flat_map(|change| &change.commands).copied().collect();
@@ -166,28 +233,80 @@ pub(super) fn steps_back(units: &[Unit], read: Read<'_>) -> Vec<Step> {
             }
             None => {
                 places.insert(change.path.clone(), steps.len());
-                steps.push(Step { path: change.path.clone(), chain: vec![change] });
+                steps.push(Step::of(change));
             }
         }
     }
-    steps.iter_mut().for_each(|step| interleave(&mut step.chain));
+    for step in &mut steps {
+        sort(&mut step.chain);
+        interleave(&mut step.chain);
+    }
     steps
 }
 
-/// Puts what commands did to one file at the same time into the order in which they came to it, the last one first: what an
-/// earlier one left is what the next one found.
-fn interleave(chain: &mut [Change]) {
-    if chain.len() < 2 {
+/// Finds for each step what commands of earlier units did to its path after the first of its changes. Only such that ended
+/// after entry `from` can have.
+pub(super) fn find_later(steps: &mut [Step], earlier: &[Unit], from: Seq, read: Read<'_>) {
+    let late = earlier.iter().flat_map(|unit| &unit.items).filter_map(|item| match item {
+        Item::Command(ran) if ran.until > from => Some(ran),
+        _ => None,
+    });
+    let late: Vec<Change> = late.flat_map(read).collect();
+    if late.is_empty() {
         return;
     }
-    for commands in chain.chunk_by_mut(|one, other| one.during.is_some() && other.during.is_some()) {
-        commands.sort_by_key(|change| std::cmp::Reverse(change.during));
-        for at in 1..commands.len() {
-            let found = commands[at - 1].before.clone();
-            let began = commands[at - 1].during.map(|(began, _)| began);
-            if commands[at].during.is_some_and(|(_, ended)| Some(ended) >= began) {
-                commands[at].left.insert(0, found);
+    let places: HashMap<PathBuf, usize> = steps.iter().enumerate().map(|(at, step)| (step.path.clone(), at)).collect();
+    for change in late {
+        let Some(step) = places.get(&change.path).map(|at| &mut steps[*at]) else { continue };
+        let reaches = |first: &Change| first.precedes(&change) || overlaps(&change, first);
+        if step.chain.last().is_some_and(reaches) {
+            step.later.insert(0, change);
+        }
+    }
+    steps.iter_mut().for_each(|step| sort(&mut step.later));
+}
+
+/// Whether one began before another, and had not ended by then.
+fn overlaps(one: &Change, other: &Change) -> bool {
+    let times = one.during.zip(other.during);
+    one.record.is_some() && times.is_some_and(|((began, ended), (other, _))| began <= other && other <= ended)
+}
+
+/// Puts what happened to one file into the order in which it began, the last one first.
+fn sort(chain: &mut [Change]) {
+    for next in 1..chain.len() {
+        let mut at = next;
+        while at > 0 && chain[at - 1].precedes(&chain[at]) {
+            chain.swap(at - 1, at);
+            at -= 1;
+        }
+    }
+}
+
+/// Where nothing told apart what a command did before and after another change: what it left is what that one found.
+fn interleave(chain: &mut Vec<Change>) {
+    for at in 1..chain.len() {
+        let (found, since) = (chain[at - 1].before.clone(), chain[at - 1].since);
+        if chain[at - 1].record.is_some() && overlaps(&chain[at], &chain[at - 1]) && !since {
+            chain[at].left.insert(0, found);
+        }
+    }
+    // What it did after a change of a tool is a change of its own.
+    let mut at = 1;
+    while at < chain.len() {
+        let (tool, command) = (&chain[at - 1], &chain[at]);
+        match (tool.during, command.during) {
+            (Some((began, ended)), Some((first, last)))
+                if tool.record.is_none() && overlaps(command, tool) && ended < last =>
+            {
+                let before = tool.after().clone();
+                let second = Change { before, during: Some((ended, last)), ..command.clone() };
+                let left = vec![tool.before.clone()];
+                chain[at] = Change { left, during: Some((first, began.saturating_sub(1))), ..command.clone() };
+                chain.insert(at - 1, second);
+                at = (at - 1).max(1);
             }
+            _ => at += 1,
         }
     }
 }

@@ -92,3 +92,13 @@ pub struct Replaced {
     #[serde(with = "path_text")]
     pub temporary: PathBuf,
 }
+
+/// What a command in the background did to a file after others changed it, undone together with those.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Along {
+    pub record: String,
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
+    /// From when on, in nanoseconds since 1970.
+    pub from: u64,
+}

@@ -29,13 +29,19 @@ pub(super) struct Closing<'a> {
     /// Paths that are names of files with several.
     pub(super) names: Vec<Name>,
     pub(super) ended: u64,
+    /// When the command had ended, where that is so long ago that others may have changed something since.
+    pub(super) late: Option<u64>,
 }
+
+/// What is said where nobody knows what a command left.
+const UNKNOWN: &str = "what the command left there was not saved";
 
 impl Closing<'_> {
     pub(super) fn close(&mut self, touched: &Touched) -> io::Result<()> {
         let path = &touched.path;
         let meta = match fs::symlink_metadata(path) {
-            _ if self.is_elsewhere(path) => None,
+            // What is there now is not the command's.
+            _ if touched.left.is_some() || self.is_elsewhere(path) => None,
             Ok(meta) => Some(meta),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => None,
             Err(error) => {
@@ -43,16 +49,17 @@ impl Closing<'_> {
                 return Ok(());
             }
         };
-        let after = match &meta {
-            None => Version::Absent,
-            Some(meta) => seen(path, meta)?,
+        let after = match (&touched.left, &meta) {
+            (Some(left), _) => self.version(&left.is, left.stamp),
+            (None, None) => Version::Absent,
+            (None, Some(meta)) => self.unless_later(seen(path, meta)?),
         };
-        if let Version::File { stamp: Some(stamp), .. } = &after
+        if let (Version::File { stamp: Some(stamp), .. }, Some(_)) = (&after, &meta)
             && links(path)? > 1
         {
             self.names.push(Name::of(path, stamp));
         }
-        let mut before = self.before(touched);
+        let mut before = self.version(&touched.before, touched.stamp);
         if touched.again {
             self.retimed(path, &mut before);
         }
@@ -68,7 +75,7 @@ impl Closing<'_> {
             (Version::File { stamp: Some(was), .. }, Version::File { stamp: Some(is), .. }) => {
                 let settled = touched.at.saturating_sub(was.mtime.unsigned_abs()) > CLOCK;
                 (was.same_state(is) && settled || was.same_content(is) && touched.saved().is_none())
-                    || was.size == is.size && self.same_bytes(touched, path)?
+                    || was.size == is.size && self.same_bytes(touched, &after)?
             }
             (Version::Special, Version::Special) => true,
             (Version::Folder { .. }, Version::Folder { .. }) => true,
@@ -101,8 +108,22 @@ impl Closing<'_> {
             self.part(&name, &before, touched.at)?;
         }
         self.keep_after(path, &mut after);
-        self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, self.ended) });
+        let until = touched.left.as_ref().map_or(self.ended, |left| left.at);
+        self.rows.push(Row { path: path.clone(), before, after, during: (touched.at, until), since: touched.since });
         Ok(())
+    }
+
+    /// What is there now as what the command left; not where somebody wrote to it after the end.
+    fn unless_later(&self, found: Version) -> Version {
+        let later = |stamp: &Stamp| {
+            self.late.is_some_and(|ended| u64::try_from(stamp.mtime.max(stamp.born)).unwrap_or_default() > ended)
+        };
+        match found {
+            Version::File { mode, stamp: Some(stamp), .. } if later(&stamp) => {
+                Version::File { content: Content::Lost(UNKNOWN.to_owned()), mode, stamp: None }
+            }
+            found => found,
+        }
     }
 
     /// What is kept under a second name may have got other times since: those tell from now on that it is what it was.
@@ -135,8 +156,8 @@ impl Closing<'_> {
         *self.elsewhere.entry(folder.to_owned()).or_insert_with(|| first_link(folder).is_some())
     }
 
-    fn before(&self, touched: &Touched) -> Version {
-        match &touched.before {
+    fn version(&self, was: &Before, stamp: Option<Stamp>) -> Version {
+        match was {
             Before::Absent => Version::Absent,
             Before::Link { target } => Version::Link { target: target.clone() },
             Before::Folder { mode } => Version::Folder { mode: Some(*mode) },
@@ -147,14 +168,22 @@ impl Closing<'_> {
                     Saved::Untouched => Content::Untouched,
                     Saved::Lost(why) => Content::Lost(why.clone()),
                 };
-                Version::File { content, mode: Some(*mode), stamp: touched.stamp }
+                Version::File { content, mode: Some(*mode), stamp }
             }
         }
     }
 
-    fn same_bytes(&self, touched: &Touched, path: &Path) -> io::Result<bool> {
-        let Some(name) = touched.saved() else { return Ok(false) };
-        same_files(&self.folder.join(name), path)
+    /// Whether a file held the same before.
+    fn same_bytes(&self, touched: &Touched, after: &Version) -> io::Result<bool> {
+        let Some(before) = touched.saved() else { return Ok(false) };
+        match after {
+            Version::File { content: Content::Unsaved, .. } => same_files(&self.folder.join(before), &touched.path),
+            Version::File { .. } => match own(after, self.record) {
+                Some(name) => same_files(&self.folder.join(before), &self.folder.join(name)),
+                None => Ok(false),
+            },
+            _ => Ok(false),
+        }
     }
 
     /// A file that is still somewhere else under another name is copied, so that nobody who writes to that changes what is
@@ -176,7 +205,8 @@ impl Closing<'_> {
             if before.mode() != is {
                 let only = |mode| Version::File { content: Content::Untouched, mode, stamp: Some(*stamp) };
                 let (before, after) = (only(before.mode()), only(is));
-                self.rows.push(Row { path: live, before, after, during: (at, self.ended) });
+                let during = (at, self.ended);
+                self.rows.push(Row { path: live, before, after, during, since: false });
             }
         }
         to.persist(&kept).map_err(|error| error.error)?;

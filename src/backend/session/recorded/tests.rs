@@ -1,6 +1,8 @@
 //! Real commands under the filter, and the undo of everything that they did.
 
 mod fuzz;
+mod later;
+mod meanwhile;
 mod peers;
 
 use std::collections::BTreeMap;
@@ -22,14 +24,20 @@ use crate::session::{Restored, Session};
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::process::start::Join;
 
-/// Hears of nothing, and loses nothing.
-struct Unheard;
+/// Hears of nothing, and loses nothing. It may be gone by the end.
+struct Unheard {
+    gone: bool,
+}
 
 impl Watcher for Unheard {
     fn tell(&mut self, _: Effect) {}
 
     fn full(&mut self, _: &Path) -> Full {
         Full::Refuse
+    }
+
+    fn gone(&self) -> bool {
+        self.gone
     }
 }
 
@@ -41,6 +49,8 @@ struct Fixture {
     session: Session,
     largest: u64,
     runs: usize,
+    /// Whether nobody closes records at the end of commands.
+    gone: bool,
 }
 
 impl Fixture {
@@ -50,7 +60,7 @@ impl Fixture {
         let root = temp.path().canonicalize().unwrap().join("tree");
         fs::create_dir(&root).unwrap();
         let session = Session::create(&temp.path().join("home"), &root, "1", SystemTime::now);
-        let fixture = Fixture { temp, session, largest: 64 << 20, runs: 0 };
+        let fixture = Fixture { temp, session, largest: 64 << 20, runs: 0, gone: false };
         fixture.by_hand(script);
         fixture
     }
@@ -117,7 +127,7 @@ impl Fixture {
             })
         };
         let mut child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let serving = recording.serve(None, Unheard).unwrap();
+        let serving = recording.serve(None, Unheard { gone: self.gone }).unwrap();
         let manifest = folder(self.session.store(), &record).join(MANIFEST);
         let group = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
         let running = std::thread::spawn(move || {

@@ -16,6 +16,9 @@ pub const MANIFEST: &str = "manifest.jsonl";
 /// How the names of files end that stay in the store beside their copies, because they have names that nobody mentions.
 pub const LIVE: &str = ".live";
 
+/// How the names of copies end that hold what the command left.
+pub const LEFT: &str = ".left";
+
 /// One line of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "line")]
@@ -32,8 +35,21 @@ pub enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stamp: Option<Stamp>,
     },
+    /// What the command had left at a path, before somebody else changed that or it ended with nobody there: what comes after
+    /// it is not the command's. The next line of the path begins again.
+    Left {
+        /// Nanoseconds since 1970.
+        at: u64,
+        #[serde(with = "path_text")]
+        path: PathBuf,
+        is: Before,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<Stamp>,
+    },
     /// Something that could not be seen or saved, for people.
     Missed { why: String },
+    /// Nobody is left who could change anything.
+    Ended { at: u64 },
 }
 
 /// A file, whatever its names: device, number, birth.
@@ -112,13 +128,23 @@ impl Stamp {
     }
 }
 
-/// All lines of a command, each path once, in the order in which they were touched.
+/// All lines of a command, in the order in which paths were touched: each once, and again after others have changed it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manifest {
     /// False: no supervisor ever stood by, and nothing is known.
     pub began: bool,
     pub touched: Vec<Touched>,
     pub missed: Vec<String>,
+    /// When the command had ended, in nanoseconds since 1970; none where the supervisor was killed before.
+    pub ended: Option<u64>,
+}
+
+/// What a command left at a path, where that is not simply what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    pub at: u64,
+    pub is: Before,
+    pub stamp: Option<Stamp>,
 }
 
 /// A path, and what was there before the command.
@@ -131,6 +157,9 @@ pub struct Touched {
     pub stamp: Option<Stamp>,
     /// It was touched again, before its content changed: what is saved of it under a second name may have other times.
     pub again: bool,
+    /// Somebody else has changed it since the command had last touched it.
+    pub since: bool,
+    pub left: Option<Left>,
 }
 
 impl Manifest {
@@ -151,16 +180,26 @@ impl Manifest {
         while lines.read_until(b'\n', &mut bytes)? > 0 {
             match serde_json::from_slice(&bytes) {
                 Ok(Line::Began { .. }) => manifest.began = true,
-                Ok(Line::Touched { at, path, before, stamp }) => match places.get(&path) {
-                    Some(place) => {
-                        let known: &mut Touched = &mut manifest.touched[*place];
-                        (known.before, known.again) = (before, true);
+                Ok(Line::Touched { at, path, before, stamp }) => {
+                    let known = places.get(&path).map(|place: &usize| &mut manifest.touched[*place]);
+                    // Without a stamp a file was not looked at again: what is known of the one before changes.
+                    let same = |known: &Touched| {
+                        known.left.is_none() || stamp.is_none() && matches!(before, Before::File { .. })
+                    };
+                    match known {
+                        Some(known) if same(known) => (known.before, known.again) = (before, true),
+                        known => {
+                            let since = known.is_some();
+                            places.insert(path.clone(), manifest.touched.len());
+                            manifest.touched.push(Touched { at, path, before, stamp, again: false, since, left: None });
+                        }
                     }
-                    None => {
-                        places.insert(path.clone(), manifest.touched.len());
-                        manifest.touched.push(Touched { at, path, before, stamp, again: false });
-                    }
-                },
+                }
+                Ok(Line::Left { at, path, is, stamp }) => {
+                    let known = places.get(&path).map(|place| &mut manifest.touched[*place]);
+                    known.into_iter().for_each(|known| known.left = Some(Left { at, is: is.clone(), stamp }));
+                }
+                Ok(Line::Ended { at }) => manifest.ended = Some(at),
                 Ok(Line::Missed { why }) if !manifest.missed.contains(&why) => manifest.missed.push(why),
                 Ok(Line::Missed { .. }) | Err(_) => {}
             }

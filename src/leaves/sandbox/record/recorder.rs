@@ -7,12 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::manifest::{LIVE, Line, MANIFEST, Number, Stamp};
+use super::leaving::Leaving;
+use super::manifest::{LIVE, Left, Line, MANIFEST, Number, Stamp};
 use super::notify::{Seen, Spot};
 use crate::sandbox::{Before, Record, Saved};
 use crate::stdx::fs::private_dir;
@@ -94,6 +95,7 @@ pub(super) struct Recorder {
     /// Bytes that were copied.
     copied: u64,
     missed: Vec<String>,
+    leaving: Leaving,
 }
 
 impl Recorder {
@@ -110,6 +112,7 @@ impl Recorder {
         }
         record.store = record.store.canonicalize()?;
         record.skip.push(record.store.clone());
+        let leaving = Leaving::new(&record.store);
         let manifest = File::options().append(true).create(true).open(record.store.join(MANIFEST))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let store = rustix::fs::open(&record.store, flags, Mode::empty())?;
@@ -124,6 +127,7 @@ impl Recorder {
             count: 0,
             copied: 0,
             missed: Vec::new(),
+            leaving,
         })
     }
 
@@ -160,6 +164,7 @@ impl Recorder {
         if self.skips(&spot.path) {
             return Ok(None);
         }
+        self.again(&spot.path, Some(seen))?;
         if seen.is_file() {
             match loss {
                 Loss::Content => self.part(seen)?,
@@ -207,12 +212,55 @@ impl Recorder {
 
     /// Notes that nothing was at a path that is about to be created.
     pub(super) fn born(&mut self, path: &Path) -> Result<(), Stop> {
-        if self.skips(path) || self.paths.contains_key(path) {
+        if self.skips(path) {
+            return Ok(());
+        }
+        self.again(path, None)?;
+        if self.paths.contains_key(path) {
             return Ok(());
         }
         self.note(path, Before::Absent, None)?;
         self.paths.insert(path.to_owned(), Known::Wholly);
         Ok(())
+    }
+
+    /// A path that is about to be changed. What others have made of it since the command left it is theirs, and is saved as if
+    /// the command had never touched it.
+    fn again(&mut self, path: &Path, seen: Option<&Seen>) -> Result<(), Stop> {
+        let changed = self.leaving.touched(path, seen);
+        for (path, left) in changed {
+            self.leave(&path, left)?;
+            self.paths.remove(&path);
+            if let Some(seen) = seen.filter(|seen| seen.is_file()) {
+                self.part(seen)?;
+                self.files.remove(&seen.stamp.number());
+                self.modes.remove(&seen.stamp.number());
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, path: &Path, Left { at, is, stamp }: Left) -> io::Result<()> {
+        self.write(&Line::Left { at, path: path.to_owned(), is, stamp })
+    }
+
+    /// How long until `look` has something to do.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.leaving.pause()
+    }
+
+    /// Looks at what the command has left so far, now and then.
+    pub(super) fn look(&mut self) {
+        self.leaving.look(now());
+    }
+
+    /// The command has ended. Where nobody closes its record now, what it left is noted: others may change it until somebody
+    /// does.
+    pub(super) fn over(&mut self, abandoned: bool) -> io::Result<()> {
+        for (path, left) in self.leaving.over(abandoned, now()) {
+            self.leave(&path, left)?;
+        }
+        self.write(&Line::Ended { at: now() })
     }
 
     /// Saves what is about to be moved, a folder with everything below it, and notes what is born where it goes.
@@ -257,6 +305,7 @@ impl Recorder {
     /// Before somebody writes to a file that is kept under a second name: from now on it is kept as a copy.
     pub(super) fn part(&mut self, seen: &Seen) -> Result<(), Stop> {
         let key = seen.stamp.number();
+        self.leaving.stirred(&seen.stamp);
         let Some(kept) = self.files.get(&key).filter(|kept| kept.linked) else { return Ok(()) };
         let Saved::As(name) = kept.saved.clone() else { return Ok(()) };
         let (path, mode, kept) = (kept.path.clone(), kept.mode, kept.stamp);

@@ -33,6 +33,11 @@ pub trait Watcher: Send + 'static {
 
     /// There is no room to save what is about to be lost there; the call waits for the answer.
     fn full(&mut self, path: &Path) -> Full;
+
+    /// Whether nobody hears of it anymore, nor closes what is recorded.
+    fn gone(&self) -> bool {
+        false
+    }
 }
 
 /// What happens once there is no room to save anything.
@@ -73,12 +78,13 @@ pub(super) fn serve(
         Supervisor { listener: &listener, recorder, guarding, hand, us, caller: None, watcher, later, looked };
     loop {
         match listener.next(supervisor.pause())? {
-            Heard::Over => return Ok(()),
+            Heard::Over => return supervisor.over(),
             Heard::Call(waiting) if refused => listener.answer(&waiting, Answer::Refuse(libc::ENOSPC)),
             Heard::Call(waiting) => supervisor.hear(waiting, Instant::now()),
             Heard::Nothing => {}
         }
         supervisor.look_again();
+        supervisor.recorder.iter_mut().for_each(Recorder::look);
     }
 }
 
@@ -167,15 +173,27 @@ impl Supervisor<'_> {
         }
     }
 
-    /// How long to wait for the next call: longer, the longer others wait already.
+    /// How long to wait for the next call.
     fn pause(&self) -> Option<Duration> {
+        let look = self.recorder.as_ref().and_then(Recorder::pause);
+        self.retry().into_iter().chain(look).min()
+    }
+
+    /// How long until calls that wait are made again: longer, the longer they wait already.
+    fn retry(&self) -> Option<Duration> {
         let youngest = self.later.iter().map(|(_, since)| since.elapsed()).min()?;
         Some((youngest / 8).clamp(SOONEST, LATEST))
     }
 
+    /// The command has ended.
+    fn over(&mut self) -> io::Result<()> {
+        let abandoned = self.watcher.gone();
+        self.recorder.as_mut().map_or(Ok(()), |recorder| recorder.over(abandoned))
+    }
+
     /// Makes calls again that had to wait.
     fn look_again(&mut self) {
-        if self.pause().is_none_or(|pause| self.looked.elapsed() < pause) {
+        if self.retry().is_none_or(|pause| self.looked.elapsed() < pause) {
             return;
         }
         for (waiting, since) in std::mem::take(&mut self.later) {
