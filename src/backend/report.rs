@@ -5,6 +5,7 @@ pub mod compaction;
 pub mod plugins;
 mod sandbox;
 pub mod servers;
+mod tasks;
 mod window;
 
 use std::fmt::Write;
@@ -15,8 +16,7 @@ use crate::commands::report::SkillList;
 use crate::hooks;
 use crate::message::{FileDiff, Todo, TodoStatus};
 use crate::protocol::report::{
-    Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, TaskRow,
-    Verdict,
+    Agents, Cost, Ended, Finding, Holds, PlanMode, Report, Setting, SettingChanged, Settings, State, Status, Verdict,
 };
 use crate::protocol::{Access, Changes, MemoryRow, ModelList, RuleRow, SessionRow, ThinkingInfo};
 use crate::stdx::ansi::{shown, visible};
@@ -40,7 +40,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Broken(broken) => cache::why(broken),
         Report::Changes(changes) => self::changes(changes),
         Report::Todos(items) => todos(items),
-        Report::Tasks(rows) => tasks(rows),
+        Report::Tasks(rows) => tasks::tasks(rows),
         Report::Settings(settings) => self::settings(settings),
         Report::SettingChanged(change) => setting_changed(change),
         Report::Skills(list) => skills(list),
@@ -283,31 +283,6 @@ fn todos(items: &[Todo]) -> String {
         let _ = write!(text, "  \n{mark} {words}");
         text
     })
-}
-
-fn tasks(rows: &[TaskRow]) -> String {
-    if rows.is_empty() {
-        return "No command has run in the background.".into();
-    }
-    let running = rows.iter().filter(|row| row.ended.is_none()).count();
-    let mut text = format!("In the background: {running} running, {} ended", rows.len() - running);
-    let code = |text: &str| format!("`{}`", text.replace('`', "'"));
-    for row in rows {
-        let how = row.ended.as_deref().unwrap_or("is running");
-        let _ = write!(text, "\n\n**{}** {how}: {}", row.task, code(&row.title));
-        match row.tail.is_empty() {
-            true => text.push_str("  \nIt has written nothing."),
-            false => {
-                let _ = write!(text, "\n\n{}", fenced(&row.tail.join("\n")));
-            }
-        }
-    }
-    if let Some(row) = rows.iter().find(|row| row.ended.is_none()) {
-        let folder = row.output.parent().unwrap_or(&row.output).display();
-        let _ =
-            write!(text, "\n\n`/tasks stop {}` stops it. The output is in {}.", row.task, code(&folder.to_string()));
-    }
-    text
 }
 
 /// One key, or every key that somebody set.

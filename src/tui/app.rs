@@ -84,6 +84,8 @@ pub struct App {
     pub(super) pointer: Pointer,
     /// What was looked at while the agent works.
     pub(super) panel: Option<Panel>,
+    /// The panel was closed while what it shows was asked for once more.
+    pub(super) closed_panel: bool,
     pub(super) transcript: Transcript,
     pub(super) spinner: Spinner,
     pub(super) status: Status,
@@ -147,6 +149,7 @@ impl App {
             back: None,
             pointer: Pointer::default(),
             panel: None,
+            closed_panel: false,
             transcript: Transcript::default(),
             spinner: Spinner::default(),
             status: Status::default(),
@@ -304,6 +307,15 @@ impl App {
         (!self.linear && !self.asks.live()).then_some("keys work in a moment")
     }
 
+    /// Whether there was a panel.
+    pub(super) fn close_panel(&mut self) -> bool {
+        let closed = self.panel.take();
+        if let Some(panel) = &closed {
+            self.closed_panel = !self.linear && panel.is_asking();
+        }
+        closed.is_some()
+    }
+
     /// When the screen changes by itself next; none while nothing moves.
     pub fn wake(&self, now: Instant) -> Option<Instant> {
         let hidden = self.pager.is_some() || !self.asks.is_empty();
@@ -314,7 +326,8 @@ impl App {
             self.pager.as_ref().or(self.back.as_deref()).and_then(|pager| pager.due(self.transcript.revision()));
         let hint = self.hint.as_ref().map(|hint| hint.until);
         let own = self.status.own.as_ref().and_then(own::Own::wake);
-        [spinner, asks, viewer, hint, own].into_iter().flatten().min()
+        let panel = self.panel.as_ref().and_then(Panel::due);
+        [spinner, asks, viewer, hint, own, panel].into_iter().flatten().min()
     }
 
     /// Columns of the composer's text.

@@ -61,7 +61,10 @@ impl App {
                 self.transcript.retrying(Retry { attempt, of, reason, due, over: false }, now);
             }
             // A list that is done has nothing more to say.
-            Event::Background { running, .. } => self.status.background = running.len(),
+            Event::Background { running, .. } => {
+                self.status.background = running.len();
+                return self.panel.as_mut().and_then(|panel| panel.ask(None)).into_iter().collect();
+            }
             Event::Todos { items } => {
                 let open = items.iter().any(|item| item.status != TodoStatus::Completed);
                 self.todos = if open { items } else { Vec::new() };
@@ -77,9 +80,12 @@ impl App {
                 self.transcript.tell(Note::Notice(report::compaction::SUMMARIZED.to_owned()));
             }
             // While the agent writes, what comes between would be far up by the time that it is read.
-            Event::Report(found) if self.spinner.in_turn() && Panel::of(&found).is_some() => {
-                self.panel = Panel::of(&found);
+            Event::Report(found) if self.has_panel(&found) => {
+                let (open, live) = (self.panel.take(), !self.linear);
+                self.panel = Panel::of(&found).map(|panel| panel.renewed(open, live, now));
             }
+            // It was asked for before the panel was closed.
+            Event::Report(Report::Tasks(_)) if std::mem::take(&mut self.closed_panel) => {}
             Event::Report(report) => self.transcript.tell(Note::Notice(report::markdown(&report))),
             Event::Error { text, restore } => {
                 self.transcript.tell(Note::Error(text));
@@ -105,6 +111,15 @@ impl App {
             }
         }
         Vec::new()
+    }
+
+    /// Whether what was found is shown above the composer: while the agent works, and what changes by itself.
+    fn has_panel(&self, found: &Report) -> bool {
+        match found {
+            Report::Tasks(_) if self.closed_panel => false,
+            Report::Tasks(_) if !self.linear => true,
+            found => self.spinner.in_turn() && Panel::of(found).is_some(),
+        }
     }
 
     fn begin(&mut self, info: SessionInfo, now: Instant) -> Vec<Effect> {

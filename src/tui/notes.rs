@@ -20,7 +20,7 @@ pub(super) fn written(app: &mut App) -> Option<Vec<Effect>> {
     if app.composer.mode == Mode::Shell {
         return None;
     }
-    app.panel = None;
+    app.close_panel();
     app.composer.take();
     let mut effects = remember(app, typed);
     effects.push(Effect::Send(Op::Command { name: "memory".to_owned(), args }));

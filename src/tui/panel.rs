@@ -1,13 +1,17 @@
 //! What a command that only looks has found while the agent works: above the composer, until Esc closes it.
 
+use std::time::{Duration, Instant};
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use super::msg::Effect;
 use super::paint;
 use super::render::{Row, markdown, wrap};
 use super::theme::Theme;
 use crate::commands::Builtin;
+use crate::protocol::Op;
 use crate::protocol::report::Report;
 use crate::report;
 
@@ -21,6 +25,15 @@ pub struct Panel {
     source: String,
     /// The first row that is shown.
     top: usize,
+    /// When what it shows is asked for again; none where that changes only with what the user does.
+    due: Option<Instant>,
+}
+
+/// How often that is.
+const AGAIN: Duration = Duration::from_secs(1);
+
+fn title(command: Builtin) -> String {
+    format!("/{}", command.name())
 }
 
 impl Panel {
@@ -53,7 +66,33 @@ impl Panel {
             | Report::Ended(_)
             | Report::Freed(_) => return None,
         };
-        Some(Panel { title: format!("/{}", command.name()), source: report::markdown(found), top: 0 })
+        Some(Panel { title: title(command), source: report::markdown(found), top: 0, due: None })
+    }
+
+    /// The same in the place of what is open. Commands in the background are looked at for as long as it is.
+    pub fn renewed(self, open: Option<Panel>, live: bool, now: Instant) -> Panel {
+        let due = (live && self.is_of(Builtin::Tasks)).then_some(now + AGAIN);
+        let top = open.filter(|open| open.title == self.title).map_or(0, |open| open.top);
+        Panel { top, due, ..self }
+    }
+
+    pub fn is_of(&self, command: Builtin) -> bool {
+        self.title == title(command)
+    }
+
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Asks for what it shows again where that is due by then.
+    pub fn ask(&mut self, by: Option<Instant>) -> Option<Effect> {
+        self.due.take_if(|due| by.is_none_or(|by| *due <= by))?;
+        Some(Effect::Send(Op::Command { name: Builtin::Tasks.name().to_owned(), args: String::new() }))
+    }
+
+    /// Whether that was asked for, and has not come.
+    pub fn is_asking(&self) -> bool {
+        self.is_of(Builtin::Tasks) && self.due.is_none()
     }
 
     fn rows(&self, width: u16, theme: &Theme) -> Vec<Row> {

@@ -446,6 +446,42 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     assert!(run.app.panel.is_none());
 }
 
+/// What runs in the background is shown live, also between turns, until it is closed.
+#[test]
+fn the_list_of_what_runs_stays_up_to_date() {
+    use crate::protocol::report::{Report, TaskRow};
+    let found = |line: &str| {
+        let (task, title, tail) = ("b1".to_owned(), "make".to_owned(), vec![line.to_owned()]);
+        let row = TaskRow { task, title, ended: None, millis: Some(3_000), tail, output: "/s/tasks/b1.output".into() };
+        Event::Report(Report::Tasks(vec![row]))
+    };
+    const ASKS: &str = r#"{"op":"command","name":"tasks","args":""}"#;
+    for busy in [false, true] {
+        let mut run = Run::new(60, 24);
+        if busy {
+            run.busy();
+        }
+        run.event(found("one"));
+        let screen = run.screen();
+        assert!(screen.contains("running for 3 s") && screen.contains("one"), "{screen}");
+        assert_eq!(run.sent(), "");
+        let due = run.app.panel.as_ref().unwrap().due().unwrap();
+        run.now = due;
+        run.msg(Msg::Tick);
+        assert_eq!(run.sent(), ASKS);
+        run.event(found("two"));
+        assert!(run.screen().contains("two"), "{}", run.screen());
+        // The end of one is shown at once.
+        run.event(Event::Background { running: vec![], ended: None });
+        assert!(run.sent().ends_with(ASKS));
+        // What comes of that opens nothing again.
+        run.keys("<esc>").event(found("three"));
+        assert!(run.app.panel.is_none());
+        run.event(found("four"));
+        assert!(run.app.panel.is_some());
+    }
+}
+
 #[test]
 fn todos_and_modes_show() {
     let mut run = Run::new(40, 12);

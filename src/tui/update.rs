@@ -80,6 +80,7 @@ pub fn update(app: &mut App, msg: Msg, now: Instant) -> Vec<Effect> {
         Msg::Tick => {
             let mut effects = if app.pager.is_none() { asks::tick(app, now) } else { Vec::new() };
             effects.extend(viewer::refresh(app, now));
+            effects.extend(app.panel.as_mut().and_then(|panel| panel.ask(Some(now))));
             effects
         }
         Msg::Files { query, paths } => {
@@ -325,7 +326,7 @@ fn paste(app: &mut App, text: &str, image: Option<Picture>, now: Instant) -> Vec
 
 /// Esc with nothing open: interrupts, or opens the rewind list when pressed twice on an empty prompt.
 fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
-    if app.panel.take().is_some() {
+    if app.close_panel() {
         return Vec::new();
     }
     if app.spinner.busy() {
@@ -378,11 +379,11 @@ fn submit(app: &mut App, delivery: Delivery, now: Instant) -> Vec<Effect> {
     if let Some(effects) = notes::written(app) {
         return effects;
     }
-    let text = app.composer.editor.text().trim();
-    if text.is_empty() {
+    if app.composer.editor.text().trim().is_empty() {
         return Vec::new();
     }
-    app.panel = None;
+    app.close_panel();
+    let text = app.composer.editor.text().trim();
     // Where the text came in one go the composer did not see the `!` alone.
     let marked = text.strip_prefix('!').is_some_and(|line| !line.trim().is_empty());
     if app.composer.mode == composer::Mode::Shell || marked {

@@ -199,7 +199,7 @@ async fn undo_says_that_one_still_runs() {
         .run()
         .await;
     insta::assert_snapshot!(lines(&ran, &["notice", RESTORED]), @r#"
-        notice Nothing to undo.⏎not undone, because a command did it: echo changed > a.txt; touch seen; until [ -e go ]; do sleep 0.01; done; echo again > a.txt (it still runs in the background; undo again once it has ended)
+        notice Nothing to undo.⏎not undone: changes made by echo changed > a.txt; touch seen; until [ -e go ];… (still running in the background: undo again once it has ended)
         item {"type":"files_restored","how":"undo","turn":"start it","restored":["$P/a.txt","$P/seen"],"refused":[],"by":[{"path":"$P/a.txt","by":[{"command":"echo changed > a.txt; touch seen; until [ -e go ];…"}]},{"path":"$P/seen","by":[{"command":"echo changed > a.txt; touch seen; until [ -e go ];…"}]}],"unseen":[]}
         "#);
     assert_eq!(ran.read("a.txt"), "old\n");
@@ -274,15 +274,11 @@ async fn the_user_lists_what_runs_and_stops_it() {
         .run()
         .await;
     let trace = lines(&ran, &["notice", "item", "error"]);
-    let want = [
-        "1 running, 0 ended",
-        "**b1** is running: `the run`",
-        "`/tasks stop b1` stops it",
-        "was stopped (by the user)",
-    ];
+    let want =
+        ["1 running, 0 ended", "**b1** is running for ", "`/tasks stop b1` stops it", "was stopped (by the user)"];
     let want = want.into_iter().chain([
         "0 running, 1 ended",
-        "**b1** was stopped (by the user): `the run`",
+        "**b1** was stopped (by the user) after ",
         "one⏎two",
         "Its output cannot be read: ",
     ]);

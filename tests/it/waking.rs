@@ -41,13 +41,8 @@ async fn a_model_that_starts_one_for_each_end_is_stopped() {
 
 #[tokio::test]
 async fn the_turn_limit_counts_over_them() {
-    let ran = harness(&restless(4))
-        .max_turns(5)
-        .prompt("go")
-        .wait_for("notice The agent has made its 5")
-        .prompt("more")
-        .run()
-        .await;
+    let ran =
+        harness(&restless(4)).max_turns(5).prompt("go").wait_for("notice Your next prompt").prompt("more").run().await;
     insta::assert_snapshot!(lines(&ran, &["prompt", NOTICE, "notice", "turn ended"]), @r"
         prompt go
         turn ended Done
@@ -55,7 +50,7 @@ async fn the_turn_limit_counts_over_them() {
         turn ended Done
         attachment <system-reminder>⏎Background command b2 (the run) completed (exit code 0) after a while. It wrote nothing.⏎</system-reminder>
         turn ended MaxTurns
-        notice The agent has made its 5 model calls, those after background commands included, so it waits for you: your next prompt tells it what ended. `continue` is enough.
+        notice Your next prompt tells the agent what ended in the background. `continue` is enough.
         prompt more
         attachment <system-reminder>⏎Background command b3 (the run) completed (exit code 0) after a while. It wrote nothing.⏎</system-reminder>
         turn ended Done
@@ -122,9 +117,20 @@ async fn an_interrupt_between_two_turns_ends_the_chain() {
 }
 
 #[tokio::test]
-async fn an_interrupt_without_a_chain_holds_nothing() {
+async fn an_interrupt_before_the_first_end_holds_it_back() {
     let script = starts(&until("first")) + "- repeat: 9\n  reply: [text: Told.]\n";
-    let harness = harness(&script).at("notice Nothing to undo", Op::Interrupt);
-    let ran = harness.prompt("go").prompt("/undo").prompt("/undo").prompt("!touch first").wait_for(NOTICE).run().await;
-    assert_eq!(count(&ran, "turn started"), 2, "{}", ran.trace());
+    let harness =
+        harness(&script).at("notice Nothing to undo", Op::Interrupt).touch_at("notice The agent was stopped", "first");
+    let ran = harness.prompt("go").prompt("/undo").wait_for(ENDED).prompt("more").run().await;
+    insta::assert_snapshot!(lines(&ran, &["prompt", NOTICE, "notice The", "item {\"type\":\"note\"", "turn"]), @r#"
+        turn started
+        prompt go
+        turn ended Done
+        notice The agent was stopped, so it waits for you: your next prompt tells it what ended. `continue` is enough.
+        item {"type":"note","text":"Background command b1 (the run) completed (exit code 0) after a while"}
+        turn started
+        prompt more
+        attachment <system-reminder>⏎Background command b1 (the run) completed (exit code 0) after a while. It wrote nothing.⏎</system-reminder>
+        turn ended Done
+        "#);
 }

@@ -60,6 +60,10 @@ pub(super) fn tasks(session: &Session) -> Vec<TaskRow> {
             task: task.begun.task.clone(),
             title: task.begun.title(),
             ended: task.ended.as_ref().map(Ended::how),
+            millis: match &task.ended {
+                Some(ended) => Some(ended.millis).filter(|millis| *millis > 0),
+                None => session.since(task.at),
+            },
             tail: lines[lines.len().saturating_sub(TAIL)..].to_vec(),
             output,
         }

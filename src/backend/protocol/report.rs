@@ -100,6 +100,9 @@ pub struct TaskRow {
     pub title: String,
     /// How it ended; none while it runs.
     pub ended: Option<String>,
+    /// How long it runs, or ran, as far as that is known.
+    #[serde(default)]
+    pub millis: Option<u64>,
     /// The last lines of what it wrote, without what a terminal would obey.
     pub tail: Vec<String>,
     /// Where all of that is.

@@ -183,6 +183,12 @@ impl Session {
         time(self.clock)
     }
 
+    /// How long ago an entry was written, in milliseconds. Reads that line alone.
+    pub fn since(&self, seq: Seq) -> Option<u64> {
+        let millis = |ts: &str| Some(ts.parse::<jiff::Timestamp>().ok()?.as_millisecond());
+        u64::try_from(millis(&self.now())?.checked_sub(millis(&self.entry(seq)?.ts)?)?).ok()
+    }
+
     /// The time by the session's own clock.
     pub fn time(&self) -> SystemTime {
         (self.clock)()

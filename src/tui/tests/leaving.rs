@@ -22,8 +22,8 @@ fn who_leaves_commands_running_is_asked_once() {
         ("<ctrl+d>", true, ""),
         ("/exit<enter>", true, r#"{"op":"remember","text":"/exit"}"#),
         ("<ctrl+c><ctrl+c>", true, ""),
-        ("<ctrl+d><enter>", false, SHUTDOWN),
-        ("<ctrl+d><down><enter>", false, ""),
+        ("<ctrl+d><enter>", false, ""),
+        ("<ctrl+d><down><enter>", false, SHUTDOWN),
         ("<ctrl+d><down><down><enter>", false, ""),
         ("<ctrl+d><esc>", false, ""),
         // The same key again, or the one that always ends, does not ask.
@@ -42,7 +42,7 @@ fn who_leaves_commands_running_is_asked_once() {
 #[test]
 fn waiting_ends_with_the_last_command() {
     let mut run = Run::new(80, 24);
-    run.event(running(2)).keys("<ctrl+d><down><enter>");
+    run.event(running(2)).keys("<ctrl+d><enter>");
     assert!(run.screen().contains("exiting once the background commands have ended"), "{}", run.screen());
     run.event(running(1));
     assert_eq!(run.sent(), "");
@@ -62,11 +62,11 @@ fn what_has_ended_is_not_asked_about() {
 #[test]
 fn a_key_ends_the_waiting_and_work_is_not_cut_off() {
     let mut run = Run::new(80, 24);
-    run.event(running(1)).keys("<ctrl+d><down><enter>x").event(running(0));
+    run.event(running(1)).keys("<ctrl+d><enter>x").event(running(0));
     assert_eq!((run.sent().as_str(), run.app.draft().text.as_str()), ("", "x"));
 
     let mut run = Run::new(80, 24);
-    run.busy().event(running(1)).keys("<ctrl+d><down><enter>").event(running(0));
+    run.busy().event(running(1)).keys("<ctrl+d><enter>").event(running(0));
     assert_eq!(run.sent(), "");
     let ended = Turn::Ended { end: TurnEnd::Done, usage: Default::default(), cost_usd: None, millis: 1 };
     run.event(Event::Turn(ended));
@@ -81,8 +81,8 @@ fn the_question_fits_a_small_screen() {
         ───
         Exit? 1 command runs in the background
         filter: ▏
-        › Stop and exit  What they wrote is kept
-          Wait, then exit
+        › Wait, then exit
+          Stop and exit  What they wrote is kept
           Stay
         type to filter · ↑↓ Enter choose
         ask first · 1 in background · … · ? keys

@@ -9,6 +9,9 @@ use crate::session::entry::Seq;
 /// How often in a row the agent continues because something ended that it had started without a prompt.
 const MOST: u32 = 20;
 
+/// What is said after a turn that has named its limit already.
+const LIMIT: &str = "Your next prompt tells the agent what ended in the background. `continue` is enough.";
+
 /// What was done since the user's last prompt.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct Waking {
@@ -20,6 +23,8 @@ pub(in crate::agent) struct Waking {
     times: u32,
     held: Option<Held>,
     told: bool,
+    /// The turn ended at its limit, and said so.
+    limit: bool,
 }
 
 /// Why an end waits for the next prompt.
@@ -54,6 +59,7 @@ impl Waking {
 
     /// A turn has ended.
     pub(in crate::agent) fn after(&mut self, end: TurnEnd) {
+        self.limit = end == TurnEnd::MaxTurns;
         // What failed may work the next time.
         if !matches!(end, TurnEnd::Done | TurnEnd::Failed) {
             self.held.get_or_insert(Held::Stopped);
@@ -85,7 +91,8 @@ pub(in crate::agent) async fn continues(agent: &mut Agent, most: Option<u32>, ma
         Ok(()) => true,
         Err(held) => {
             if !std::mem::replace(&mut waking.told, true) {
-                mailbox.emit(Event::Notice { text: held.text() }).await;
+                let text = if waking.limit { LIMIT.to_owned() } else { held.text() };
+                mailbox.emit(Event::Notice { text }).await;
             }
             false
         }
@@ -102,11 +109,11 @@ pub fn hold(agent: &mut Agent) {
     agent.tasks.waking.held = Some(Held::Stopped);
 }
 
-/// The user interrupts while nothing is done: between two turns that commands in the background bring on. Says what comes
-/// of it.
+/// The user interrupts while nothing is done, and commands in the background are to wake the agent: they do not. Says what
+/// comes of it.
 pub async fn interrupted(agent: &mut Agent, mailbox: &Mailbox) {
     let waking = &agent.tasks.waking;
-    if waking.first.is_some() && waking.held.is_none() && !agent.tasks.board.is_empty() {
+    if waking.held.is_none() && !agent.tasks.board.is_empty() {
         hold(agent);
         agent.tasks.waking.told = true;
         mailbox.emit(Event::Notice { text: Held::Stopped.text() }).await;

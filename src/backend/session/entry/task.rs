@@ -32,7 +32,12 @@ impl Begun {
         let text = ansi::visible(said.unwrap_or(&self.command).trim());
         let first = text.lines().next().unwrap_or_default();
         let title: String = first.chars().take(TITLE).collect();
-        if title.len() < text.len() { format!("{}…", title.trim_end()) } else { title }
+        if title.len() == text.len() {
+            return title;
+        }
+        // Not within a word, unless it is one.
+        let whole = if title.len() < first.len() { title.rfind(' ').filter(|at| *at > TITLE / 2) } else { None };
+        format!("{}…", title[..whole.unwrap_or(title.len())].trim_end())
     }
 }
 

@@ -26,8 +26,9 @@ impl Picker {
     /// Asks what becomes of commands in the background.
     pub fn leaving(running: usize) -> Picker {
         let rows = [
-            ("Stop and exit", "What they wrote is kept", Choice::Leave(Leave::Now)),
+            // First what ends nothing: Enter is pressed too soon at times.
             ("Wait, then exit", "", Choice::Leave(Leave::Later)),
+            ("Stop and exit", "What they wrote is kept", Choice::Leave(Leave::Now)),
             ("Stay", "", Choice::Nothing),
         ];
         let title = match running {
