@@ -135,6 +135,26 @@ async fn a_strict_server_is_sent_what_fits_with_room_for_the_answer() {
     }
 }
 
+/// A model may count far denser than texts are estimated; a server that adds up input and answer refuses what does not fit
+/// both. Without a cache the summary is asked for with an excerpt, of which nothing was ever counted.
+#[tokio::test]
+async fn a_summary_is_asked_for_within_the_window_as_the_provider_counts() {
+    let (limit, dense) = (32_000, |bytes: usize| bytes as u64 * 8 / 20);
+    let long = "Look at this part, too. ".repeat(100);
+    let talk = (1..=60).map(|n| Reply::turn().text("So it is.").input(5_440 + dense(n * (long.len() + 9))));
+    let api = FakeApi::start(talk);
+    api.allow_other_prefix();
+    let harness = over(Harness::new(), WireName::OpenaiChat, &api, SETTINGS);
+    (0..20).fold(harness, |run, _| run.prompt(&long)).run().await;
+    let received = api.received();
+    let asked = received.iter().find(|received| received.raw.contains("<analysis>")).expect("a summary was asked for");
+    let said = asked.body["messages"].as_array().unwrap().iter().filter_map(|message| message["content"].as_str());
+    let input = dense(said.map(str::len).sum());
+    let most = [&asked.body["max_tokens"], &asked.body["max_completion_tokens"]];
+    let output = most.iter().find_map(|most| most.as_u64()).unwrap();
+    assert!(input > 9_000 && input + output <= limit, "{input} + {output}");
+}
+
 #[tokio::test]
 async fn what_is_larger_than_the_window_is_clipped_until_it_fits() {
     // A window of 8k: a prompt of 50k tokens, then a result that nothing cut.

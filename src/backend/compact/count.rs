@@ -45,6 +45,13 @@ struct Counted {
     beside: f64,
 }
 
+impl Seen {
+    /// The ratio of messages alone, once they tell something.
+    fn of_messages(&self) -> Option<f64> {
+        (self.estimated >= TELLING).then(|| self.counted / self.estimated)
+    }
+}
+
 impl Meter {
     pub fn new(settings: &Settings) -> Meter {
         Meter {
@@ -107,8 +114,7 @@ impl Meter {
 
     /// Tokens that a provider most likely counts for an estimate of one.
     fn ratio(&self) -> f64 {
-        let Seen { estimated, counted, whole, .. } = self.seen;
-        if estimated >= TELLING { counted / estimated } else { whole.unwrap_or(1.0) }
+        self.seen.of_messages().or(self.seen.whole).unwrap_or(1.0)
     }
 
     /// What an estimate most likely comes to: for receipts, where too much is as wrong as too little.
@@ -139,11 +145,10 @@ impl Meter {
         let messages = self.plain(before.later);
         self.compare(before, messages, input as f64);
         let known = before.counted.unwrap_or_else(|| self.learn_overhead(messages, before.later.images, input));
-        if messages >= TELLING && input > known {
-            let ratio = (input - known) as f64 / messages;
-            // Upwards alone: what was dense once may be so again.
-            self.margin = self.margin.max(ratio.min(MOST));
-        }
+        let of_this = (messages >= TELLING && input > known).then(|| (input - known) as f64 / messages);
+        // Upwards alone: what was dense once may be so again. In a small window only many requests together tell.
+        let ratio = of_this.into_iter().chain(self.seen.of_messages()).fold(self.margin, f64::max);
+        self.margin = ratio.min(MOST.max(self.margin));
     }
 
     /// Takes note of how far an estimate was off.
@@ -152,7 +157,8 @@ impl Meter {
             return;
         }
         match before.counted {
-            Some(known) if messages > 0.0 && input > known as f64 => {
+            // What left since it was counted may have weighed anything.
+            Some(known) if messages > 0.0 && input > known as f64 && before.edited == 0 => {
                 let Seen { estimated, counted, .. } = &mut self.seen;
                 (*estimated, *counted) =
                     (*estimated + messages, *counted + (input - known as f64).min(messages * MOST));
@@ -209,6 +215,21 @@ mod tests {
         assert_eq!(meter.overhead(), 1_000);
         let dense = Meter::new(&Settings { approx_bytes_per_token: 2.0, tokens_per_image: 100, ..settings() });
         assert_eq!(dense.of(Load { text: 1_000, images: 10 }), 3_990);
+    }
+
+    /// In a small window no request alone has enough in it.
+    #[test]
+    fn many_small_requests_tell_what_a_large_one_would() {
+        let mut meter = Meter::new(&settings());
+        let text = |text| Load { text, images: 0 };
+        let small = |edited| Count { counted: Some(5_000), edited, later: text(300), ..Count::default() };
+        (0..6).for_each(|_| meter.observe(small(0), 5_480));
+        assert_eq!(meter.of(text(1_000)), 1_330);
+        meter.observe(small(0), 5_480);
+        assert_eq!(meter.of(text(1_000)), 1_600);
+        // What left meanwhile was less than by estimate: that says nothing of what came.
+        (0..9).for_each(|_| meter.observe(small(2_000), 6_200));
+        assert_eq!(meter.of(text(1_000)), 1_600);
     }
 
     /// A provider that counts so many tokens for each that is estimated, system prompt and tools by a ratio of their own.

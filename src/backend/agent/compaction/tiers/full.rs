@@ -14,7 +14,7 @@ use crate::agent::mailbox::Mailbox;
 use crate::agent::{Agent, Model, budget, thinking};
 use crate::compact::excerpt::{self, Excerpt};
 use crate::compact::summary::{self, Reader};
-use crate::compact::{Candidate, Thresholds, Window, candidate, micro};
+use crate::compact::{Candidate, Meter, Thresholds, Window, candidate, micro};
 use crate::message::{Block, CallId, Message, Origin, Usage, tokens};
 use crate::protocol::{Compaction, Event, FailureReason, Trigger};
 use crate::provider::reply::Fold;
@@ -275,18 +275,20 @@ impl Attempt<'_> {
     ) -> Result<Result<Message, Failed>, session::Error> {
         let settings = &self.agent.settings.compact;
         let (most_rounds, most_chars) = (settings.summary_rounds, settings.summary_result_chars);
-        let margin = settings.token_safety_multiplier;
-        // Of the model of the conversation more may be known: what its server has said.
-        let window = match model.name() == self.agent.model.name() {
-            true => self.agent.compaction.driver.window(),
-            false => Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings),
+        // Of the model of the conversation more is known: what its server has said, and how it counts.
+        let (window, meter) = match model.name() == self.agent.model.name() {
+            true => (self.agent.compaction.driver.window(), self.agent.compaction.driver.meter.clone()),
+            false => {
+                let window = Window::of(model.spec.window, model.spec.known, model.spec.max_output, settings);
+                (window, Meter::new(settings))
+            }
         };
         let available = Thresholds::new(window, settings).available;
         let tools: Arc<[_]> = self.agent.lookup_specs().into();
         let around = tokens::text(SYSTEM) + tools.iter().map(weight_of).sum::<u64>();
         let weight = |messages: &[Arc<Message>]| -> u64 {
-            let text: u64 = messages.iter().map(|message| tokens::message(message)).sum();
-            ((text + around) as f64 * margin).ceil() as u64
+            let load: tokens::Load = messages.iter().map(|message| tokens::load(message)).sum();
+            meter.of(load + tokens::Load { text: around, images: 0 })
         };
         // What cannot fit is not even sent.
         while weight(&excerpt.request(&[])) > available
