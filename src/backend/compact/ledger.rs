@@ -55,6 +55,8 @@ pub struct Fold {
 struct Pending {
     /// What the user asked for last.
     prompt: String,
+    /// The question with which the model ended, until the user says something.
+    question: String,
     /// Calls without a result: the tool, and what was called.
     calls: HashMap<CallId, (String, String)>,
 }

@@ -32,6 +32,12 @@ impl Turns {
         self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
     }
 
+    /// What the first group in a text that has one holds.
+    pub(super) fn group_in<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let groups = self.pattern.as_ref()?.captures(text)?;
+        groups.iter().skip(1).flatten().next().map(|group| group.as_str().trim())
+    }
+
     /// Bytes of the first one.
     pub(super) fn place_in(&self, text: &str) -> Option<std::ops::Range<usize>> {
         self.pattern.as_ref()?.find(text).map(|found| found.range())
@@ -115,7 +121,9 @@ pub(super) static NARRATES: Turns = Turns::new(|| {
 
 /// Somebody says what they are after: a wish, not a rule.
 pub(super) static WANTS: Turns = Turns::new(|| {
-    pattern(r"(?i)\b(?:we|i) (?:\w+ )?(?:need|have|want|would like) (?:to|you to)\b|^(?:have|take) a look\b")
+    pattern(
+        r"(?i)\b(?:we|i) (?:\w+ )?(?:need|have|want|would like) (?:to|you to)\b|^(?:(?:ok(?:ay)?|now|next|then|please|and|also|thanks|great|good)[,.! ]+)*(?:have|take) a look\b",
+    )
 });
 
 /// What is said before it comes to the point.
@@ -166,6 +174,13 @@ pub(super) static FAILS: Turns = Turns::new(|| {
 pub(super) static NAMES_FAILURE: Turns = Turns::new(|| {
     pattern(
         r"^(?:\w+: )?(?:[A-Za-z0-9_.]*(?:Error|Exception|Panic)\b.*:|error(?:\[[A-Z]?\d+\])?:|fatal: |ld: |FATAL|E {3,}\S|npm ERR! \S+ \S+)|panicked at|\berror (?:TS|CS|C)\d+|: error: |AssertionError",
+    )
+});
+
+/// A test that failed, as runners name it: pytest, cargo, go, TAP, GoogleTest, Jest and Vitest, Mocha, RSpec.
+pub(super) static FAILED_TEST: Turns = Turns::new(|| {
+    pattern(
+        r"^_{3,} (\S.*?) _{3,}$|^FAILED (\S+::\S+)|^test (\S+) \.\.\. FAILED$|^\s*--- FAIL: (\S+)|^\s*not ok \d+ (?:- )?([^#]+)|^\[  FAILED  \] (\w+\.\w+)|^\s*● (\S.* › .+)|^\s*(?:FAIL|×) +\S+ > (.+)|^rspec \S+ # (.+)|^\s*✖ (\S[^(]*) \(",
     )
 });
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use super::lexis::{
-    self, CHOOSES, COMMANDS, FAILS, FINDS, LABELS, LIFTS, NAMES_FAILURE, NARRATES, OBLIGES, PLACES_FAILURE, REQUESTS,
-    WANTS,
+    self, CHOOSES, COMMANDS, FAILED_TEST, FAILS, FINDS, LABELS, LIFTS, NAMES_FAILURE, NARRATES, OBLIGES,
+    PLACES_FAILURE, REQUESTS, WANTS,
 };
 use super::{Pending, Reader};
 use crate::compact::restore;
@@ -25,6 +25,9 @@ const SHELL: &str = "Bash";
 /// Tools that change the file they are called with, and say nothing else.
 const CHANGE: [&str; 3] = ["Edit", "NotebookEdit", "Write"];
 
+/// Tools that say how they were called wrong, which tells nothing of the project.
+const MISUSED: [&str; 6] = ["Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"];
+
 /// The tool that lets another agent work, whose changes are in a log of their own.
 const DELEGATES: &str = "Task";
 
@@ -35,6 +38,9 @@ const OF_THE_SESSION: [&str; 7] =
 /// Separates the user's words from what they were asked.
 pub(in crate::compact) const ASKED: &str = " (when asked: ";
 
+/// Words of an answer that says nothing without its question.
+const ANSWER: usize = 4;
+
 /// Bytes beyond which a line of output is data.
 const LONG_LINE: usize = 240;
 
@@ -42,7 +48,11 @@ pub(super) fn message(reader: &mut Reader<'_>, message: &Message) {
     match (message.role, message.kind) {
         (Role::User, Kind::Prompt) => {
             let text = typed(&message.text(), &message.data, 0);
-            lexis::sentences(&text).into_iter().for_each(|sentence| said(reader, sentence, None));
+            let question = std::mem::take(&mut reader.pending.question);
+            for (at, sentence) in lexis::sentences(&text).into_iter().enumerate() {
+                let answers = at == 0 && !question.is_empty() && lexis::words(sentence).count() <= ANSWER;
+                said(reader, sentence, answers.then_some(question.as_str()));
+            }
         }
         (Role::Assistant, _) => {
             for block in &message.blocks {
@@ -76,10 +86,18 @@ pub(super) fn pending(pending: &mut Pending, message: &Message) {
                 let cut = redact::keys(&cut);
                 pending.prompt = format!("{}{more}", lexis::one_line(&cut));
             }
+            pending.question.clear();
         }
         (Role::Assistant, _) => {
             let calls = message.calls().map(|call| (call.id.clone(), (call.name.clone(), what(call))));
             pending.calls.extend(calls);
+            let mut blocks = message.blocks.iter().rev();
+            let last = blocks
+                .find_map(|block| if let Block::Text { text, .. } = block { Some(text.trim_end()) } else { None });
+            let last = last.filter(|text| text.ends_with(['?', '？']));
+            let question = last.and_then(|text| lexis::sentences(text).pop());
+            let question = question.filter(|question| !COMMANDS.found_in(question));
+            pending.question = question.map(lexis::one_line).unwrap_or_default();
         }
         _ => message.results().for_each(|result| _ = pending.calls.remove(&result.id)),
     }
@@ -117,9 +135,10 @@ fn said(reader: &mut Reader<'_>, text: &str, about: Option<&str>) {
         () if about.is_some() || lifts => (Sort::Choice, 9),
         () if chooses.is_some() && !asks => (Sort::Choice, 8),
         () if figures => (Sort::Figure, if asks { 7 } else { 9 }),
-        // What is told, and not asked for, is worth knowing.
+        // What is told, and not asked for, is worth knowing; a few plain words say how somebody feels about it.
         () if !asks && !WANTS.found_in(text) && !text.ends_with(['?', '？']) => {
-            (Sort::Choice, if marked == 0 { 5 } else { 7 })
+            let plain = if of_words < 4 && !wide { 1 } else { 5 };
+            (Sort::Choice, if marked == 0 { plain } else { 7 })
         }
         () => (Sort::Name, if marked == 0 { 2 } else { 6 }),
     };
@@ -171,6 +190,7 @@ fn result(reader: &mut Reader<'_>, (tool, what): (String, String), result: &Tool
     }
     let text = result.text();
     match result.outcome {
+        Outcome::Error if MISUSED.contains(&tool.as_str()) => return,
         Outcome::Error => return failed(reader, &tool, &what, &text),
         Outcome::Ok => {
             succeeded(reader, &tool, &what);
@@ -251,8 +271,15 @@ pub(super) fn changed_by(command: &str) -> Vec<&str> {
 
 /// An error: once, with what was called.
 fn failed(reader: &mut Reader<'_>, tool: &str, what: &str, text: &str) {
-    let Some(text) = failure(text).filter(|text| !COMMANDS.found_in(text)) else { return };
-    let about = called(tool, what);
+    let Some(line) = failure(text) else { return };
+    let line = match failed_test(text).filter(|test| !line.contains(test.as_str())) {
+        Some(test) => format!("{test}: {line}"),
+        None => line,
+    };
+    if COMMANDS.found_in(&line) {
+        return;
+    }
+    let (text, about) = (line, called(tool, what));
     reader.add((Sort::Error, Who::Tool, 6), text, about);
 }
 
@@ -285,27 +312,41 @@ fn failure(text: &str) -> Option<String> {
     })
 }
 
+/// The first test that a test runner names as failed.
+fn failed_test(text: &str) -> Option<String> {
+    const LONGEST: usize = 90;
+    let named = |line: &str| FAILED_TEST.group_in(line.trim_end()).map(lexis::one_line);
+    let name = text.lines().filter(|line| line.len() < LONG_LINE).find_map(named)?;
+    (name.chars().count() <= LONGEST).then_some(name)
+}
+
 /// A call succeeded: errors of the same call before it are fixed, by what changed since.
 fn succeeded(reader: &mut Reader<'_>, tool: &str, what: &str) {
-    let about = called(tool, what);
+    let mut calls = vec![called(tool, what)];
+    if tool == SHELL {
+        calls.extend(what.split("&&").map(|part| called(tool, part)));
+    }
     let lines = &mut reader.ledger.lines;
     for at in 0..lines.len() {
         let line = &lines[at];
-        if line.sort != Sort::Error || line.fixed.is_some() || !same_call(&line.about, &about) {
+        if line.sort != Sort::Error || line.fixed.is_some() {
             continue;
         }
+        let Some(about) = calls.iter().find(|call| same_call(&line.about, call)) else { continue };
         let since = line.seq;
         let by = lines.iter().rev().find(|line| line.sort == Sort::Path && line.seq > since);
+        let by = by.map_or(String::new(), |by| format!(" since {} changed", by.text));
         // Called in another way, that is what did it.
-        let set = about.strip_suffix(bare(&about)).unwrap_or_default().trim_end();
-        let fixed = match by {
-            _ if bare(&about) == bare(&line.about) && about != line.about && redact::keys(&about) == about => match set
-            {
-                "" => format!("which passes as `{about}`"),
-                set => format!("which passes with `{set}`"),
+        let set = about.strip_suffix(bare(about)).unwrap_or_default().trim_end();
+        let other = bare(about) != bare(&line.about);
+        let fixed = match () {
+            () if *about == line.about || redact::keys(about) != *about => match by.as_str() {
+                "" => "which passes now".to_owned(),
+                by => format!("which passes{by}"),
             },
-            Some(by) => format!("which passes since {} changed", by.text),
-            None => "which passes now".to_owned(),
+            () if other => format!("which passes as `{about}`{by}"),
+            () if set.is_empty() => format!("which passes as `{about}`"),
+            () => format!("which passes with `{set}`"),
         };
         lines[at].fixed = Some(fixed);
     }
@@ -346,8 +387,12 @@ fn short(what: &str) -> String {
 /// Whether two calls do the same: the same program and part of it, one with more options than the other.
 fn same_call(a: &str, b: &str) -> bool {
     let program = |call: &str| call.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let within = |few: &str, many: &str| {
+        let mut many = many.split_whitespace();
+        few.split_whitespace().all(|word| many.any(|other| other == word))
+    };
     let (a, b) = (bare(a), bare(b));
-    a == b || program(a) == program(b) && (a.starts_with(b) || b.starts_with(a))
+    a == b || program(a) == program(b) && (within(a, b) || within(b, a))
 }
 
 /// Lines of output that stand out: with a figure or a finding, in a shape that no other line of it has. The fewer there

@@ -12,8 +12,17 @@ pub(super) fn add(lines: &mut Vec<Line>, mut line: Line) {
         // The newest reason counts.
         (Sort::Path, _) => lines.retain(|old| old.sort != Sort::Path || old.text != line.text),
         (Sort::Error, _) => {
-            let shape = lexis::subject(&line.text, true);
-            lines.retain(|old| old.sort != Sort::Error || lexis::subject(&old.text, true) != shape);
+            let about = lexis::subject(&line.text, true);
+            lines.retain(|old| old.sort != Sort::Error || lexis::subject(&old.text, true) != about);
+            let shape = shape(&line.text);
+            let alike = |old: &Line| old.sort == Sort::Error && self::shape(&old.text) == shape;
+            if !shape.is_empty() && lines.iter().filter(|old| alike(old)).count() >= OF_A_SHAPE {
+                // Of those that are fixed the oldest leaves, or else of all.
+                let of_shape = lines.iter().enumerate().filter(|(_, old)| alike(old));
+                if let Some((at, _)) = of_shape.min_by_key(|(_, old)| old.fixed.is_none()) {
+                    lines.remove(at);
+                }
+            }
         }
         (_, Who::User) => by_user(lines, &line),
         (_, Who::Model | Who::Tool) => {

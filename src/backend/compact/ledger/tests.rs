@@ -167,6 +167,89 @@ fn what_looks_like_a_key_is_not_remembered() {
     ");
 }
 
+#[test]
+fn a_test_that_fails_is_told_by_its_name() {
+    let open = |output: &str| {
+        let told = told(&[&format!("- make check | {output}")]);
+        told.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    for (output, want) in [
+        (
+            "____ test_counts_bytes ____\n>       assert n == 3\nE       assert 2 == 3\ntests/t.py:8: AssertionError",
+            "- test_counts_bytes: E assert 2 == 3 (tests/t.py:8: AssertionError) ← make check",
+        ),
+        (
+            "test wal::replays_twice ... FAILED\nthread 'wal::replays_twice' panicked at src/wal.rs:9:5:",
+            "- thread 'wal::replays_twice' panicked at src/wal.rs:9:5: ← make check",
+        ),
+        (
+            "--- FAIL: TestDrain (0.02s)\n    drain_test.go:31: got 4, want 5",
+            "- --- FAIL: TestDrain (0.02s) (drain_test.go:31",
+        ),
+        ("ok 1 - opens\nnot ok 2 - closes after a crash\n  error: 'timed out'", "- closes after a crash: "),
+        ("[  FAILED  ] Pool.Shrinks (3 ms)", "- [ FAILED ] Pool.Shrinks (3 ms) ← make check"),
+        ("  ● cart › keeps the coupon\n    TypeError: x is undefined", "- cart › keeps the coupon: TypeError: x is"),
+    ] {
+        let told = open(output);
+        assert!(told.starts_with(want), "{output}\n{told}");
+    }
+}
+
+#[test]
+fn an_error_is_fixed_by_the_call_that_passes_with_other_options() {
+    let failed = "- pip install litestar==2.9.1 | ERROR: No matching distribution found for msgspec";
+    let passes = "+ pip config list && pip install --index-url https://pypi.test/simple litestar==2.9.1 | done";
+    insta::assert_snapshot!(told(&[failed, passes]), @r"
+    ## Fixed errors
+    - ERROR: No matching distribution found for msgspec ← pip install litestar==2.9.1, which passes as `pip install --index-url https://pypi.test/simple litestar==2.9.1`
+    ");
+    insta::assert_snapshot!(told(&["- make check | error: 3 files", "~ a.c", "+ make check -j1 | ok"]), @r"
+    ## Changed files
+    - a.c
+    ## Fixed errors
+    - error: 3 files ← make check, which passes as `make check -j1` since a.c changed
+    ");
+    assert!(told(&[failed, "+ pip install starlette | done"]).contains("## Open errors"));
+}
+
+#[test]
+fn of_errors_that_are_alike_the_newest_stay() {
+    let failing =
+        |part: &&str| format!("- pytest {part} | E   AssertionError: 1 != 4\n{part}/test_{part}.py:13: AssertionError");
+    let log: Vec<String> = ["auth", "cache", "fax", "icd", "ocr"].iter().map(failing).collect();
+    insta::assert_snapshot!(told(&log.iter().map(String::as_str).collect::<Vec<_>>()), @r"
+    ## Open errors
+    - E AssertionError: 1 != 4 (fax/test_fax.py:13: AssertionError) ← pytest fax
+    - E AssertionError: 1 != 4 (icd/test_icd.py:13: AssertionError) ← pytest icd
+    - E AssertionError: 1 != 4 (ocr/test_ocr.py:13: AssertionError) ← pytest ocr
+    ");
+}
+
+#[test]
+fn a_call_that_was_made_wrong_is_not_an_error_of_the_project() {
+    let mut talk = Talk::new();
+    let outcome = Outcome::Error;
+    let content = vec![Content::text("src/a.rs exists, but you have not read it; nothing was written. Read it first.")];
+    talk.call("Edit", json!({"file_path": "src/a.rs"}), |result| ToolResult { outcome, content, ..result });
+    assert_eq!(shown(&mut Fold::default(), &talk), "");
+}
+
+#[test]
+fn a_short_answer_is_told_with_its_question() {
+    insta::assert_snapshot!(
+        told(&["< The pool is small. Which database do you want?", "> Postgres.", "< Shall I bump it to 16 workers?", "> yes"]),
+        @r"
+    ## Choices and facts from the user
+    - Postgres. (when asked: Which database do you want?)
+    - yes (when asked: Shall I bump it to 16 workers?)
+    "
+    );
+    // An answer is to the last question alone, and what says enough by itself needs none.
+    assert_eq!(told(&["< Which database?", "< It is running.", "> Sure."]), "");
+    let whole = told(&["< Which database?", "> Use the Postgres that we have."]);
+    assert!(!whole.contains("when asked"), "{whole}");
+}
+
 /// A call that was cut to so many words before it was compared fixed nothing.
 #[test]
 fn a_long_call_is_told_in_short_and_known_whole() {
