@@ -157,7 +157,9 @@ pub(super) fn excerpt(text: &str, range: Range<usize>, width: usize) -> String {
     let start = range.start.saturating_sub(room / 3);
     let start = (start..=range.start).find(|at| text.is_char_boundary(*at)).unwrap_or(range.start);
     let head = &text[start..range.start];
-    let start = match (head.rfind('\n'), head.find(' ')) {
+    // Arguments are JSON, with few spaces or none: what surrounds a value ends a word, too.
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | ',' | ';' | '{' | '}' | '[' | ']' | '(' | ')');
+    let start = match (head.rfind('\n'), head.find(ends)) {
         (Some(line), _) => start + line + 1,
         (None, Some(word)) if start > 0 => start + word + 1,
         _ => start,
@@ -165,7 +167,7 @@ pub(super) fn excerpt(text: &str, range: Range<usize>, width: usize) -> String {
     let end = (start + width).max(range.end).min(text.len());
     let end = (range.end..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(range.end);
     let tail = &text[range.end..end];
-    let end = match tail.rfind(char::is_whitespace) {
+    let end = match tail.rfind(ends) {
         Some(word) if end < text.len() => range.end + word,
         _ => end,
     };
@@ -190,6 +192,10 @@ mod tests {
             let at = text.find(word).unwrap();
             assert_eq!(excerpt(text, at..at + word.len(), width), want, "{word} {width}");
         }
+        // What is before a word in the same value stays, however far the last space is.
+        let todos = r#"{"a":"b c","status":"in_progress_or_so"},{"activeForm":"Replaying","content":"Replay the capture","x":1}"#;
+        let at = todos.find("capture").unwrap();
+        assert!(excerpt(todos, at..at + 7, 150).contains("Replay the capture"), "{}", excerpt(todos, at..at + 7, 150));
         // Wherever it is cut, characters stay whole.
         let wide = "日本語のテキスト".repeat(40);
         for width in 0..60 {
