@@ -234,6 +234,24 @@ fn errors_read_as_quoted() {
     }
 }
 
+/// What the README claims of clearing is what the table of figures says: in percent of what never clearing costs.
+#[test]
+fn what_clearing_saves_is_what_was_measured() {
+    let figures = fs::read_to_string(root().join("docs/figures.md")).unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap().replace("\n  ", " ");
+    let cell = Regex::new(r"\$([\d.]+) of \$([\d.]+)").unwrap();
+    let saved = |window: &str| {
+        let row = figures.lines().find(|line| line.starts_with(&format!("| {window} | $"))).unwrap();
+        let cost = |text: &str| text.parse::<f64>().unwrap();
+        let cells = cell.captures_iter(row).map(|cell| 100.0 - cost(&cell[1]) / cost(&cell[2]) * 100.0);
+        let (least, most) = cells.fold((100.0, 0.0), |(least, most): (f64, f64), of| (least.min(of), most.max(of)));
+        format!("{least:.0}% to {most:.0}%")
+    };
+    let claim =
+        format!("{} of the cost of simulated sessions at 8k tokens, {} at a million.", saved("8k"), saved("1M"));
+    assert!(readme.contains(&claim), "the README does not say: {claim}");
+}
+
 /// What GitHub makes of a heading.
 fn anchor(heading: &str) -> String {
     let text = heading.trim().to_lowercase().replace(' ', "-");
