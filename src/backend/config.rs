@@ -232,10 +232,11 @@ impl Loaded {
             uses.push(used);
         }
         let Config { mcp, env, .. } = &loaded.config;
-        let servers::Read { servers, problems, uses: more } = servers::find(&self.origin, mcp, env, project, trust);
-        uses.extend(more);
         let (home, given, enabled) = (&*self.home, &*self.plugin_dirs, &loaded.config.plugins.enabled);
         let plugins = plugins::load(plugins::Sources { home, project, given, enabled }, trust);
+        let found = servers::find(&self.origin, mcp, (env, &self.rules), (project, &plugins), trust);
+        let servers::Read { servers, problems, uses: more } = found;
+        uses.extend(more);
         uses.extend(plugins.uses().cloned());
         let withheld = uses.iter().filter(|used| !trust.covers(used)).map(|used| used.line.clone()).collect();
         let (diagnostics, origin) = ([loaded.diagnostics, problems].concat(), self.origin.clone());

@@ -16,12 +16,13 @@ mod definition;
 mod era;
 mod http;
 mod inbound;
+mod known;
 mod peer;
 mod server;
 mod servers;
 mod stdio;
 
-pub use catalog::{Found, Tool, is_tool};
+pub use catalog::{Found, Tool, is_tool, told};
 pub use definition::{Definition, Scope, Way};
 pub use era::Era;
 pub use peer::{Fault, Limits};

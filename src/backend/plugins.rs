@@ -25,7 +25,7 @@ use crate::commands::discover::discover_plugin;
 use crate::commands::{self, Severity};
 use crate::permission::{Trust, Use};
 use crate::stdx::sealed::Sealed;
-use crate::{agents, hooks};
+use crate::{agents, hooks, mcp};
 use found::Candidate;
 use manifest::Manifest;
 use told::fault;
@@ -40,6 +40,9 @@ pub struct Sources<'a> {
     /// What settings say of them, by id.
     pub enabled: &'a BTreeMap<String, bool>,
 }
+
+/// What a variable holds.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// How a plugin came here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +96,8 @@ pub struct Plugin {
     pub skills: Vec<String>,
     /// Files that its hooks run, by line.
     sealed: BTreeMap<String, Sealed>,
+    /// Files that its servers run, by name.
+    served: BTreeMap<String, Sealed>,
 }
 
 /// All plugins, the stronger ones first.
@@ -183,6 +188,7 @@ impl Plugin {
             uses: Vec::new(),
             skills: Vec::new(),
             sealed: BTreeMap::new(),
+            served: BTreeMap::new(),
             id,
             root,
             from,
@@ -203,10 +209,54 @@ impl Plugin {
         }
         let skills = discover_plugin(&self.for_skills()).skills;
         self.skills = skills.iter().map(|skill| format!("{}:{}", self.manifest.name, skill.name)).collect();
-        let (uses, sealed) = uses::of(self, &skills);
+        let uses::Found { uses, sealed, served, faults } = uses::of(self, &skills);
         self.uses.extend(uses);
+        self.faults.extend(faults);
         self.trusted = self.uses.iter().all(|used| trust.covers(used));
-        self.sealed = sealed;
+        (self.sealed, self.served) = (sealed, served);
+    }
+
+    /// Its servers, each with the files that it runs. They are called after the plugin.
+    ///
+    /// # Errors
+    /// Of each: why it cannot be used.
+    pub fn servers<'a>(
+        &'a self,
+        project: &'a Path,
+        variable: Option<Variable<'a>>,
+        told: &'a mut dyn FnMut(&str, String),
+    ) -> impl Iterator<Item = (&'a manifest::Server, Result<mcp::Definition, String>)> {
+        let known = move |name: &str| {
+            // Without variables it is read as it is written.
+            let variable = variable?;
+            let text = |path: &Path| Some(path.to_string_lossy().into_owned());
+            match name {
+                "CLAUDE_PLUGIN_ROOT" | "COCODE_PLUGIN_ROOT" => text(&self.root),
+                "CLAUDE_PLUGIN_DATA" | "COCODE_PLUGIN_DATA" => text(&self.data),
+                "CLAUDE_PROJECT_DIR" | "COCODE_PROJECT_DIR" => text(project),
+                _ => variable(name),
+            }
+        };
+        self.manifest.servers.iter().filter_map(move |server| {
+            let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+            let name: String = format!("plugin_{}_{}", self.manifest.name, server.name).chars().map(plain).collect();
+            let place = server.file.display().to_string();
+            let at = (mcp::Scope::Plugin, place.as_str());
+            let read = mcp::Definition::read(&name, &server.entry, at, &known, &mut |text| told(&server.name, text));
+            let folders = [("CLAUDE_PLUGIN_ROOT", &self.root), ("CLAUDE_PLUGIN_DATA", &self.data)];
+            let whole = |mut definition: mcp::Definition| {
+                if let mcp::Way::Program { env, .. } = &mut definition.way
+                    && variable.is_some()
+                {
+                    for (name, folder) in folders {
+                        env.entry(name.to_owned()).or_insert_with(|| folder.to_string_lossy().into_owned());
+                    }
+                }
+                definition.runs = self.served.get(&server.name).cloned().unwrap_or_default();
+                definition
+            };
+            Some((server, read.transpose()?.map(whole)))
+        })
     }
 
     /// As the loader of skills takes it.

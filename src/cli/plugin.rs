@@ -11,7 +11,7 @@ use crate::commands::{Diagnostic, Severity};
 use crate::config::{self, Loaded, edit, trust};
 use crate::engine;
 use crate::plugins::store::{self, Kept};
-use crate::plugins::{self, From, Installed, Plugin, Row, git};
+use crate::plugins::{self, From, Installed, Plugin, Row, Standing, git};
 use crate::report::plugins as words;
 use crate::stdx::ansi::visible;
 
@@ -67,6 +67,11 @@ pub enum PluginCommand {
         /// Its id or name
         name: String,
     },
+    /// Let a plugin run what it lists: hooks, commands and servers
+    Trust {
+        /// Its id or name
+        name: String,
+    },
     /// Switch a plugin off
     Disable {
         /// Its id or name
@@ -100,6 +105,10 @@ pub(super) fn run(command: &PluginCommand, here: Here<'_>, out: &mut dyn Write, 
             None => unknown(name, &loaded, err),
         },
         PluginCommand::Enable { name } => switch(name, true, &loaded, here, out, err),
+        PluginCommand::Trust { name } => match loaded.plugins.named(name) {
+            Some(plugin) => agree(plugin, here, out, err),
+            None => unknown(name, &loaded, err),
+        },
         PluginCommand::Disable { name } => switch(name, false, &loaded, here, out, err),
         PluginCommand::Install { source, reference, sha } => {
             let (reference, sha) = (reference.as_deref(), sha.as_deref());
@@ -116,7 +125,15 @@ pub(super) fn run(command: &PluginCommand, here: Here<'_>, out: &mut dyn Write, 
                 let gone = store::uninstall(&here.paths.home, &plugin.id, kept);
                 said(gone.map(|()| format!("{} is uninstalled\n", plugin.id)), out, err)
             }
-            None => unknown(name, &loaded, err),
+            // Its files may be gone, and only the list knows it.
+            None => match Installed::read(&here.paths.home).map(|installed| installed.id_of(name)) {
+                Ok(Some(id)) => {
+                    let kept = if *keep_data { Kept::Data } else { Kept::Nothing };
+                    let gone = store::uninstall(&here.paths.home, &id, kept);
+                    said(gone.map(|()| format!("{id} is uninstalled\n")), out, err)
+                }
+                _ => unknown(name, &loaded, err),
+            },
         },
         PluginCommand::Update { name } => update(name.as_deref(), &loaded, here, out, err),
         PluginCommand::Prune => {
@@ -188,6 +205,23 @@ fn install(source: &Map<String, Value>, loaded: &Loaded, here: Here<'_>) -> Resu
         told += &waits(plugin);
     }
     Ok(told)
+}
+
+/// Agrees to what a plugin lists, for who cannot be asked.
+fn agree(plugin: &Plugin, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+    let (id, uses) = (&plugin.id, &plugin.uses);
+    if plugin.of_project() {
+        return writeln!(err, "error: {id} comes with the project: start with --trust to trust the folder").map(|()| 1);
+    }
+    if uses.is_empty() {
+        let why = if plugin.standing == Standing::On { "needs no trust" } else { "is not on" };
+        return writeln!(out, "{id} {why}").map(|()| 0);
+    }
+    if let Err(error) = trust::remember_plugin(here.paths, id, uses) {
+        return writeln!(err, "error: {error}").map(|()| 1);
+    }
+    let lines: String = uses.iter().map(|used| format!("- {}\n", used.line)).collect();
+    out.write_all(visible(&format!("{id} may run this from now on:\n{lines}")).as_bytes()).map(|()| 0)
 }
 
 /// What the next session asks about.

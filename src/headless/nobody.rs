@@ -24,6 +24,15 @@ impl Run<'_> {
                 let rule = suggestions.first().map(|rule| format!(" (the rule {rule} would allow it)"));
                 Answer::Nobody { told: format!("nobody can be asked{}", rule.unwrap_or_default()) }
             }
+            Question::Trust { plugin: Some(id), uses, .. } => {
+                let fix = match id.ends_with("@inline") {
+                    true => "start with --trust to use it".to_owned(),
+                    false => format!("`cocode plugin trust {id}` lets it"),
+                };
+                let uses = uses.iter().map(|used| whole(used)).collect::<Vec<_>>().join(", ");
+                let _ = writeln!(self.err, "the plugin {id} is not trusted, so this does not run: {uses}; {fix}");
+                Answer::Nobody { told: "nobody can be asked".into() }
+            }
             Question::Trust { folder, uses, kept, .. } => {
                 // Standard error may be closed; the run continues without it.
                 let _ = writeln!(

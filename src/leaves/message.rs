@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use attachment::Attachment;
+pub use attachment::{Attachment, unmarked};
 pub use data::typed;
 pub use display::{Display, FileDiff, Said};
 

@@ -50,7 +50,7 @@ pub use files::{Disk, Files};
 pub use git_hooks::GitHooks;
 pub use permit::{Consent, Permit};
 pub use places::{Places, Run, WITHHELD, in_real_folder};
-pub use repository::OwnGit;
+pub use repository::{OwnGit, VARIABLES as GIT_VARIABLES};
 pub use rule::{Entry, Rule, RuleError, RuleSet, Source, Walls};
 pub use search_filter::Sight;
 pub use settings::PermissionSettings;
@@ -169,8 +169,10 @@ pub enum Access {
     Agent { kind: String, read_only: bool },
     /// Starts a skill, whose calls are judged one by one.
     Skill { name: String },
-    /// Whatever a tool of somebody else does; `read_only` is its own word.
-    Foreign { read_only: bool },
+    /// Whatever a tool of somebody else does; `read_only` is its own word. `whole` is its name where that was too long, or
+    /// another one's: what forbids that forbids this.
+    /// `changed`: how it describes itself in another way than when it last ran.
+    Foreign { read_only: bool, whole: Option<String>, changed: Option<String> },
 }
 
 impl Access {

@@ -19,7 +19,7 @@ fn demo(program: Program, at: &str) -> Program {
         .file(&format!("{at}/agents/look.md"), "---\nname: look\ndescription: Looks\nhooks: {}\npermissionMode: plan\n---\nLook in ${CLAUDE_PLUGIN_ROOT}.\n")
         .file(&format!("{at}/hooks/hooks.json"), hooks)
         .file(&format!("{at}/note.sh"), "test -d \"$1\" && echo \"$1 $2 $CLAUDE_PLUGIN_ROOT\" > \"$2/noted\"\n")
-        .file(&format!("{at}/.mcp.json"), r#"{"mcpServers": {"db": {}}}"#)
+        .file(&format!("{at}/.lsp.json"), r#"{"lspServers": {"db": {}}}"#)
 }
 
 /// The first line of a run, and how it ended.
@@ -178,7 +178,7 @@ fn validate_says_what_is_wrong() {
             assert!(done.out.contains(told) || done.err.contains(told), "{told}: {done:?}");
         }
     };
-    check(&["good"], 0, &["note: its MCP servers are not supported yet: db", "demo: 0 errors, 2 warnings"]);
+    check(&["good"], 0, &["note: its LSP servers are not supported yet: db", "demo: 0 errors, 2 warnings"]);
     check(&["good/.claude-plugin/plugin.json"], 0, &["demo: 0 errors"]);
     check(&["--strict", "good"], 1, &["`hooks` is ignored: an agent of a plugin cannot have it"]);
     check(&["bad"], 1, &["`name` must be a string; the plugin does not load", "1 error, 0 warnings"]);
@@ -233,6 +233,41 @@ fn a_plugin_is_installed_updated_and_removed() {
         let done = run(args);
         assert!(done.code != Some(0) && done.err.contains(told), "{args:?}: {done:?}");
     }
+    // One whose files are gone can still be removed, by its name as well.
+    for name in ["demo", "demo@local"] {
+        assert_eq!(run(&["install", "demo"]).code, Some(0));
+        fs::remove_dir_all(program.home().join(".claude/cocode/plugins/cache")).unwrap();
+        assert_eq!(run(&["uninstall", name]).out, "demo@local is uninstalled\n");
+    }
+    assert_eq!(run(&["list"]).out, "no plugins: `cocode plugin install <folder>` adds one\n");
+}
+
+#[test]
+fn trust_in_a_folder_is_not_trust_in_what_the_user_installed() {
+    let program = demo(Program::new(), "demo").file(".claude/settings.json", r#"{"env": {"A": "1"}}"#);
+    assert_eq!(program.run(&["plugin", "install", "demo"]).code, Some(0));
+    let noted = program.project().join("noted");
+    let (_, done) = init(&program, &["--trust"]);
+    assert!(done.err.contains("the plugin demo@local is not trusted, so this does not run: plugin demo: "), "{done:?}");
+    assert!(done.err.contains("`cocode plugin trust demo@local` lets it") && !noted.exists(), "{done:?}");
+    assert!(!done.err.contains("env.A"), "{done:?}");
+    let done = program.run(&["plugin", "trust", "demo"]);
+    assert!(done.out.starts_with("demo@local may run this from now on:\n- plugin demo: hook SessionStart"), "{done:?}");
+    let (_, done) = init(&program, &[]);
+    assert!(!done.err.contains("is not trusted") && noted.exists(), "{done:?}");
+}
+
+#[test]
+fn no_variable_makes_git_run_a_program() {
+    let set = [("GIT_ALLOW_PROTOCOL", "ext"), ("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "protocol.ext.allow")];
+    let more = [("GIT_CONFIG_VALUE_0", "always"), ("GIT_EXEC_PATH", "."), ("GIT_TEMPLATE_DIR", "template")];
+    let program = set.into_iter().chain(more).fold(Program::new(), |program, (name, value)| program.env(name, value));
+    let program = program.file("git-remote-x", "#!/bin/sh\ntouch hacked\n").file("template/hooks/post-checkout", "");
+    for url in ["ext::touch % hacked ://", "ext::sh -c touch% hacked%S://x"] {
+        let done = program.run(&["plugin", "install", url]);
+        assert!(done.err.contains("transport 'ext' not allowed"), "{done:?}");
+    }
+    assert!(!program.project().join("hacked").exists());
 }
 
 #[test]

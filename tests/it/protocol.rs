@@ -102,6 +102,7 @@ fn questions() -> Vec<Question> {
         },
         Question::Trust {
             folder: "/p".into(),
+            plugin: None,
             uses: vec!["a rule".into()],
             kept: vec!["a hook".into()],
             gone: Vec::new(),

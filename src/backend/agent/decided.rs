@@ -14,6 +14,7 @@ pub(super) fn of(question: &Question, answer: &Answer) -> Option<Decided> {
     let yes = !matches!(answer, Answer::No { .. } | Answer::AllEdits);
     let (matter, what) = match question {
         Question::Permission { .. } | Question::Connect { .. } => return None,
+        Question::Trust { plugin: Some(id), .. } => (Matter::Trust, format!("plugin {id}")),
         Question::Trust { folder, .. } => (Matter::Trust, folder.display().to_string()),
         Question::LocalServer { url, .. } => (Matter::Server, url.clone()),
         Question::Repeated { tool, title, .. } => (Matter::Repeated, format!("{tool} {title}")),

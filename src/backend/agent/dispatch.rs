@@ -73,6 +73,19 @@ impl Agent {
         Prepared::read(call, &self.toolbox, self.policy.dirs(&self.conversation))
     }
 
+    /// The call, read when the server of its tool is there: what rules and modes say depends on what it says of the tool.
+    async fn reached(&self, prepared: Prepared, cancel: &CancellationToken) -> Prepared {
+        let name = &prepared.call.name;
+        let Some(servers) = self.policy.servers.as_ref().filter(|servers| servers.is_starting(name)) else {
+            return prepared;
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => prepared,
+            () = servers.reached(name) => self.prepare_call(prepared.call),
+        }
+    }
+
     /// Answers every call exactly once, in order; read-only neighbours run side by side. Returns how the turn ends when it does.
     ///
     /// # Errors

@@ -37,3 +37,49 @@ pub(super) fn of(layer: &Layer) -> Vec<RuleText> {
     }
     rules
 }
+
+/// The rules in files of the user's own that let tools of a server of this name run unasked.
+pub(super) fn granted<'a>(rules: &'a [RuleText], server: &str) -> Vec<&'a str> {
+    let tools = format!("mcp__{server}__");
+    let about = |rule: &&RuleText| {
+        let name = rule.text.split('(').next().unwrap_or_default().trim();
+        match name.split_once('*') {
+            Some((start, _)) => start.starts_with(&tools) || start.starts_with("mcp__") && tools.starts_with(start),
+            None => name == "McpCall" || name.starts_with(&tools) || tools.strip_suffix("__") == Some(name),
+        }
+    };
+    let allows = rules.iter().filter(|rule| rule.behavior == Behavior::Allow && rule.file.is_some());
+    allows.filter(about).map(|rule| rule.text.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_hold_for_a_server_are_found_by_its_name() {
+        for (text, want) in [
+            ("mcp__srv", true),
+            ("mcp__srv__*", true),
+            ("mcp__srv__one(x)", true),
+            ("mcp__*", true),
+            ("mcp__s*", true),
+            ("McpCall", true),
+            ("mcp__srv2", false),
+            ("mcp__sr", false),
+            ("mcp__srv2__*", false),
+            ("*", false),
+            ("Bash(*)", false),
+        ] {
+            let rule = |behavior, file| RuleText {
+                behavior,
+                text: text.into(),
+                source: crate::permission::Source::User,
+                file,
+            };
+            let file = || Some(PathBuf::from("f"));
+            assert_eq!(!granted(&[rule(Behavior::Allow, file())], "srv").is_empty(), want, "{text}");
+            assert!(granted(&[rule(Behavior::Deny, file()), rule(Behavior::Allow, None)], "srv").is_empty());
+        }
+    }
+}

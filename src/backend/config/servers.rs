@@ -14,10 +14,12 @@ use super::grant;
 use super::json::object;
 use super::layer::{Problem, read_text};
 use super::paths::{Env, Paths};
+use super::rules::{self, RuleText};
 use super::settings::Mcp;
 use super::trust::{self, Extent};
 use crate::mcp::{Definition, Scope, Way};
 use crate::permission::{Bound, Trust, Use};
+use crate::plugins::{Plugin, Plugins};
 use crate::stdx::ansi::shown;
 use crate::stdx::regular;
 
@@ -82,7 +84,14 @@ pub(super) struct Read {
 }
 
 /// Finds all servers for a project.
-pub(super) fn find(origin: &Origin, settings: &Mcp, env: &Variables, project: &Path, trust: &Trust) -> Read {
+/// `rules` are the user's own.
+pub(super) fn find(
+    origin: &Origin,
+    settings: &Mcp,
+    (env, rules): (&Variables, &[RuleText]),
+    (project, plugins): (&Path, &Plugins),
+    trust: &Trust,
+) -> Read {
     let mut reading = Reading {
         read: Read { servers: Servers::default(), problems: Vec::new(), uses: Vec::new() },
         seen: HashSet::new(),
@@ -90,6 +99,7 @@ pub(super) fn find(origin: &Origin, settings: &Mcp, env: &Variables, project: &P
         project,
         trust,
         settings,
+        rules,
         off: Vec::new(),
     };
     for config in &origin.flags.configs {
@@ -126,6 +136,7 @@ pub(super) fn find(origin: &Origin, settings: &Mcp, env: &Variables, project: &P
             Err(problem) => reading.read.problems.push(problem),
         }
         reading.map(&own.servers, Scope::User, &place);
+        plugins.loaded().for_each(|plugin| reading.of_plugin(plugin));
     }
     reading.read
 }
@@ -140,6 +151,7 @@ struct Reading<'a> {
     project: &'a Path,
     trust: &'a Trust,
     settings: &'a Mcp,
+    rules: &'a [RuleText],
     /// Names that the user turned off here, whether only those of the project are meant, and the key that says so.
     off: Vec<(String, bool, &'static str)>,
 }
@@ -184,6 +196,56 @@ impl Reading<'_> {
         }
     }
 
+    /// What runs of a plugin is agreed to with the plugin.
+    fn of_plugin(&mut self, plugin: &Plugin) {
+        let mut told = Vec::new();
+        let mut tell =
+            |name: &str, text: String| told.push(format!("MCP server `{name}` of the plugin {}: {text}", plugin.id));
+        // What is wrong with one is told with the plugin.
+        let read: Vec<_> = plugin.servers(self.project, Some(self.variable), &mut tell).collect();
+        let place = plugin.root.display().to_string();
+        for (server, definition) in read.into_iter().filter_map(|(server, read)| Some((server, read.ok()?))) {
+            let as_written = format!("plugin:{}:{}", plugin.manifest.name, server.name);
+            let again = self.read.servers.wanted.iter().find(|other| other.is_again(&definition));
+            let off = again.map(|first| format!("{} is the same server", first.name));
+            let off = off.or_else(|| self.turned_off(&definition, &[&definition.name, &as_written]));
+            let servers = &mut self.read.servers;
+            if let Some(why) = off {
+                servers.off.push((definition, why));
+            } else if plugin.trusted {
+                servers.wanted.push(definition);
+            } else {
+                let why = format!(
+                    "you have not agreed to the plugin yet: start cocode in a terminal, or `cocode plugin trust {}`",
+                    plugin.id
+                );
+                servers.off.push((definition, why));
+            }
+        }
+        told.into_iter().for_each(|text| self.say(&place, text));
+    }
+
+    /// Why a server that goes by these names may not run, whatever the user agreed to.
+    fn turned_off(&self, definition: &Definition, names: &[&str]) -> Option<String> {
+        let project = definition.scope == Scope::Project;
+        let off =
+            self.off.iter().find(|(off, of_project, _)| names.contains(&off.as_str()) && (project || !of_project));
+        let denied = || {
+            let mut patterns = self.settings.denied.iter();
+            patterns.any(|pattern| names.contains(&pattern.as_str()) || denies(pattern, definition))
+        };
+        match off {
+            Some((.., key)) => Some(format!("it is turned off by `{key}` in .claude.json")),
+            None if denied() => Some("it is denied by `deniedMcpServers`".to_owned()),
+            None if project
+                && names.iter().any(|name| self.settings.disabled_project.iter().any(|off| off == name)) =>
+            {
+                Some("it is turned off by `disabledMcpjsonServers`".to_owned())
+            }
+            None => None,
+        }
+    }
+
     /// One of the project that does not run makes room for another one of its name.
     fn give_way(&mut self, to: &Definition) {
         let off = &mut self.read.servers.off;
@@ -198,28 +260,24 @@ impl Reading<'_> {
     fn admit(&mut self, definition: Definition) {
         let (name, project) = (definition.name.as_str(), definition.scope == Scope::Project);
         let has = |names: &[String]| names.iter().any(|other| other == name);
-        let off = self.off.iter().find(|(off, of_project, _)| off == name && (project || !of_project));
-        let off = match off {
-            Some((.., key)) => Some(format!("it is turned off by `{key}` in .claude.json")),
-            None if self.settings.denied.iter().any(|pattern| denies(pattern, &definition)) => {
-                Some("it is denied by `deniedMcpServers`".to_owned())
-            }
-            None if project && has(&self.settings.disabled_project) => {
-                Some("it is turned off by `disabledMcpjsonServers`".to_owned())
-            }
-            None => None,
-        };
-        if let Some(why) = off {
+        if let Some(why) = self.turned_off(&definition, &[name]) {
             return self.read.servers.off.push((definition, why));
         }
-        if !project || self.settings.enable_all_project || has(&self.settings.enabled_project) {
+        // Rules go by name: what the user allowed their own server would hold for one of the project's that has its name.
+        let granted = if project { rules::granted(self.rules, name) } else { Vec::new() };
+        let listed = self.settings.enable_all_project || has(&self.settings.enabled_project);
+        if !project || listed && granted.is_empty() {
             return self.read.servers.wanted.push(definition);
         }
-        let (used, bound) = used(&definition, self.project);
+        let (used, bound) = used(&definition, self.project, &granted);
         if self.trust.covers(&used) {
             self.read.servers.wanted.push(Definition { runs: bound.runs().clone(), ..definition });
         } else {
-            let why = "you have not approved it yet: start cocode in a terminal, or with --trust".to_owned();
+            let why = match granted.is_empty() {
+                true => "you have not approved it yet".to_owned(),
+                false => format!("you have not approved that {} holds for it", granted.join(", ")),
+            };
+            let why = format!("{why}: start cocode in a terminal, or with --trust");
             self.read.servers.off.push((definition, why));
         }
         self.read.uses.push(used);
@@ -258,17 +316,17 @@ fn denies(pattern: &str, definition: &Definition) -> bool {
     pattern == definition.name || meant
 }
 
-/// What the user is asked about one of the project's, with the files of the project that it runs.
-fn used(definition: &Definition, project: &Path) -> (Use, Bound) {
+/// What the user is asked about one of the project's, with the files of the project that it runs. `granted` are the rules
+/// of the user's that will hold for it.
+fn used(definition: &Definition, project: &Path, granted: &[&str]) -> (Use, Bound) {
     let name = &definition.name;
-    let bound = Bound::commands(project, program(definition));
-    let line = shown(&format!("mcpServers.{name} = {definition} ({FILE})"));
+    let bound = Bound::commands(project, definition.program());
+    let unasked = match granted {
+        [] => String::new(),
+        rules => format!(" – your rules let it run without asking: {}", rules.join(", ")),
+    };
+    let line = shown(&format!("mcpServers.{name} = {definition} ({FILE}){unasked}"));
     (Use::running(format!("mcpServers.{name} ({FILE})"), line, &definition.bound, &bound), bound)
-}
-
-/// The line that a server runs as; none for one behind an address.
-fn program(definition: &Definition) -> Option<&str> {
-    matches!(definition.way, Way::Program { .. }).then_some(definition.line.as_str())
 }
 
 /// What the user's own file says of servers.
@@ -409,7 +467,7 @@ pub fn add(
     })
     .map_err(|problem| problem.to_string())?;
     if let Some(definition) = definition.filter(|_| scope == Scope::Project) {
-        let used = used(&definition, project).0;
+        let used = used(&definition, project, &[]).0;
         trust::remember(paths, project, Extent::More, &[used])
             .map_err(|error| format!("it is in {place}, and will ask at the next start: {error}"))?;
     }

@@ -163,7 +163,7 @@ fn access(
 ) -> Result<Result<Access, String>, String> {
     // Its server is not asked.
     if name.starts_with("mcp__") {
-        return Ok(Ok(Access::Foreign { read_only: false }));
+        return Ok(Ok(Access::Foreign { read_only: false, whole: None, changed: None }));
     }
     let named = |tool: &&dyn Tool| tool.spec().name == name || tool.manners().aliases.contains(&name);
     let Some(tool) = toolbox.iter().find(named) else {

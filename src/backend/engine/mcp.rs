@@ -13,6 +13,9 @@ use crate::protocol::report::{Finding, ServerRow, ServerState, State as Mark};
 use crate::sandbox::Sandbox;
 use crate::tools::Toolbox;
 
+/// What tools were when they ran, in our own folder.
+const KNOWN: &str = "mcp-tools";
+
 /// The servers of a session, none started yet; None where none is set up.
 pub(super) fn open(setup: &Setup, loaded: &Loaded) -> Option<Arc<Servers>> {
     let here = Here { env: &setup.env, paths: &setup.paths, cwd: &setup.project };
@@ -23,7 +26,8 @@ fn servers(here: Here<'_>, loaded: &Loaded, sandbox: Sandbox) -> Servers {
     let config = &loaded.config;
     let variable = |name: &str| config.env.get(name).cloned().or_else(|| here.env.get(name).map(str::to_owned));
     let variables = (config.env.clone(), config.secret_env());
-    Servers::new(Surroundings::new(here.cwd.to_path_buf(), variables, sandbox, variable))
+    let around = Surroundings::new(here.cwd.to_path_buf(), variables, sandbox, variable);
+    Servers::new(around.remembering(here.paths.own_state().join(KNOWN)))
 }
 
 /// Starts what may run and does not yet, and ends what may not. Waits for nothing.

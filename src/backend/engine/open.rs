@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::grants::Files;
 use super::models::Models;
 use super::places::{gateway, git_status, root};
+use super::plugins::Matter;
 use super::settings::Settings;
 use super::{Begin, Engine, Inbox, Known, Setup, mcp, plugins, servers, skills};
 use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
 use crate::config::paths::Paths;
-use crate::config::trust::Extent;
 use crate::config::{self, Config, Loaded};
 use crate::hooks::{Hooks, StartSource};
 use crate::permission::{self, Mode, RuleSet, Source, Trust, Use, Walls};
@@ -43,11 +43,13 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let mut trust = config::trust::of(&setup.paths, &setup.project);
     let mut loaded = setup.loaded.with_project(&setup.project, &trust);
     if setup.trust {
-        trust.add(&loaded.uses);
         // What is enabled by settings that are trusted only now brings more along.
-        loaded = setup.loaded.with_project(&setup.project, &trust);
-        trust.add(&loaded.uses);
-        trust.add(definitions(&setup.paths, &setup.project, &trust, &loaded.plugins).uses());
+        for _ in 0..2 {
+            plugins::agree_to_named(&mut trust, loaded.uses.clone(), &loaded.plugins);
+            loaded = setup.loaded.with_project(&setup.project, &trust);
+        }
+        let uses = definitions(&setup.paths, &setup.project, &trust, &loaded.plugins).uses().to_vec();
+        plugins::agree_to_named(&mut trust, uses, &loaded.plugins);
         loaded = setup.loaded.with_project(&setup.project, &trust);
     }
     let tools = mcp::open(&setup, &loaded);
@@ -341,53 +343,32 @@ impl Engine {
 
     /// Asks at the start for what is new in the folder's settings and agents, and says what is gone.
     async fn settle_trust(&mut self, inbox: &mut Inbox) {
-        let uses = self.uses();
         if self.setup.trust {
-            self.agent.policy.trust.agree(&uses);
-            return self.remember_trust(Extent::All, &uses).await;
+            for matter in self.matters().into_iter().filter(|matter| matter.named) {
+                matter.agree(&mut self.agent.policy.trust);
+                plugins::remember(self, &matter).await;
+            }
         }
         if self.withholds(self.agent.family.definitions.uses()) {
             return self.ask_trust(inbox).await;
         }
+        let Some(Matter { uses, .. }) = self.matters().into_iter().find(|matter| matter.plugin.is_none()) else {
+            return;
+        };
         let trust = &self.agent.policy.trust;
         let gone = trust.difference(&uses).gone;
         if !gone.is_empty() {
             let text = format!("The folder no longer contains what you trusted: {}", gone.join(", "));
             self.mailbox.emit(Event::Notice { text }).await;
             let left: Vec<Use> = uses.into_iter().filter(|used| trust.covers(used)).collect();
-            self.remember_trust(Extent::All, &left).await;
+            plugins::remember(self, &Matter { plugin: None, uses: left, named: true }).await;
         }
     }
 
-    async fn remember_trust(&self, extent: Extent, uses: &[Use]) {
-        let kept = plugins::remember(&self.setup.paths, &self.setup.project, extent, (uses, &self.loaded.plugins));
-        if let Err(error) = kept {
-            let text = format!("The folder is trusted for this session only: {error}");
-            self.mailbox.emit(Event::Notice { text }).await;
-        }
-    }
-
-    /// Asks about what is new in the folder, and remembers a yes.
-    async fn agrees(&mut self, inbox: &mut Inbox) -> bool {
-        let uses = self.uses();
-        let permission::trust::Difference { new, kept, gone } = self.agent.policy.trust.difference(&uses);
-        let firsts: Vec<&str> = new.iter().filter_map(|used| used.lines().next()).collect();
-        let refused = firsts.join(", ");
-        let question = Question::Trust { folder: self.setup.project.clone(), uses: new, kept, gone };
-        let mailbox = self.mailbox.clone();
-        let cancel = mailbox.begin();
-        let answer = inbox.attend(mailbox.ask(question, &cancel)).await;
-        mailbox.end();
-        let agreed = matches!(answer, Some(Answer::Yes | Answer::Always { .. }));
-        if agreed {
-            self.agent.policy.trust.agree(&uses);
-            self.remember_trust(Extent::All, &uses).await;
-        // A front end without a person says so with words, and has told what is not used in its own way.
-        } else if matches!(answer, Some(Answer::No { feedback: None })) {
-            let text = format!("Ignored from this folder: {refused}. cocode asks again at the next start.");
-            mailbox.emit(Event::Notice { text }).await;
-        }
-        agreed
+    /// What is asked about one by one. A yes to one of them says nothing of the others.
+    fn matters(&self) -> Vec<Matter> {
+        let loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
+        Matter::all(self.uses(), &loaded.plugins)
     }
 
     /// Whether something of these settings and uses waits for the user's word.
@@ -400,8 +381,21 @@ impl Engine {
     /// shown is used.
     pub(super) async fn ask_trust(&mut self, inbox: &mut Inbox) {
         self.known.trust = true;
-        let mut problems = None;
-        while self.agrees(inbox).await {
+        let (mut problems, mut refused, mut agreed) = (None, Vec::new(), Vec::new());
+        loop {
+            let next = self.matters().into_iter().find(|matter| matter.waits(&self.agent.policy.trust, &refused));
+            let Some(matter) = next else { break };
+            if agreed.contains(&matter.plugin) {
+                let what = if matter.plugin.is_none() { "Something in the folder" } else { "A plugin" };
+                let text = format!("{what} changed while you were being asked.");
+                self.mailbox.emit(Event::Notice { text }).await;
+            }
+            if !plugins::agrees(self, &matter, inbox).await {
+                refused.extend(matter.uses);
+                agreed.retain(|plugin| *plugin != matter.plugin);
+                continue;
+            }
+            agreed.push(matter.plugin);
             if self.agent.conversation.session.is_empty() {
                 let trust = &self.agent.policy.trust;
                 let plugins = self.setup.loaded.with_project(&self.setup.project, trust).plugins;
@@ -409,15 +403,16 @@ impl Engine {
                 self.agent.set_definitions(definitions);
             }
             problems = Some(self.take_settings());
-            if !self.withholds(&self.uses()) {
-                let text = "You trust this folder: cocode uses its settings.".to_owned();
-                self.mailbox.emit(Event::Notice { text }).await;
-                break;
-            }
-            let text = "Something in the folder changed while you were being asked.".to_owned();
-            self.mailbox.emit(Event::Notice { text }).await;
         }
         let Some(problems) = problems else { return };
+        agreed.dedup();
+        for plugin in agreed {
+            let text = match plugin {
+                None => "You trust this folder: cocode uses its settings.".to_owned(),
+                Some(id) => format!("You trust the plugin {id}."),
+            };
+            self.mailbox.emit(Event::Notice { text }).await;
+        }
         let mailbox = self.mailbox.clone();
         for text in problems {
             mailbox.emit(Event::Notice { text }).await;

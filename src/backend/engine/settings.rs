@@ -209,7 +209,9 @@ impl Engine {
         if place == SettingPlace::Project {
             // What the user has just written here needs no question.
             let mut uses = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust).uses;
-            uses.retain(|used| !before.contains(used));
+            // A plugin that is switched on is asked about by itself.
+            let plugins = &self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust).plugins;
+            uses.retain(|used| !before.contains(used) && !plugins.uses().any(|other| other == used));
             self.agent.policy.trust.agree(&uses);
             config::trust::remember(&self.setup.paths, &self.setup.project, Extent::More, &uses)
                 .map_err(|error| format!("it will ask at the next start: {error}"))?;

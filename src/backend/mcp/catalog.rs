@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::HeaderName;
 use serde_json::{Map, Value};
 
+use crate::message::unmarked;
 use crate::stdx::ansi;
 use crate::stdx::hash::sha256_hex;
 use crate::stdx::schema::Schema;
@@ -24,11 +25,18 @@ pub fn is_tool(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
+/// Text of a server as the model gets it: nothing in it turns the reading direction, hides, or looks like a note of ours.
+pub fn told(text: &str) -> String {
+    unmarked(&ansi::visible(&ansi::clean(text))).into_owned()
+}
+
 /// One tool of a server.
 #[derive(Debug, Clone)]
 pub struct Tool {
     /// `mcp__server__tool`.
     pub name: String,
+    /// Its name before it was shortened, or made to differ from another one's: rules against that are rules against it.
+    pub whole: Option<String>,
     /// What the server calls it.
     pub own: String,
     pub description: String,
@@ -82,10 +90,12 @@ pub(super) fn tools(server: &str, listed: &[Value], told: &mut dyn FnMut(String)
             name = shortened(&name, server, own);
         }
         names.insert(name.clone());
+        let whole = whole_name(server, own);
         let description = given["description"].as_str().or(given["title"].as_str()).unwrap_or_default();
         let description: String = ansi::clean(description).chars().take(DESCRIPTION).collect();
         let hints = &given["annotations"];
         tools.push(Tool {
+            whole: (whole != name).then_some(whole),
             name,
             own: own.to_owned(),
             description: description.trim().to_owned(),
@@ -106,11 +116,15 @@ fn plain(mut schema: Value) -> Value {
     schema
 }
 
-fn name_of(server: &str, own: &str) -> String {
+fn whole_name(server: &str, own: &str) -> String {
     let mapped = |text: &str| -> String {
         text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
     };
-    let name = format!("{PREFIX}{}__{}", mapped(server), mapped(own));
+    format!("{PREFIX}{}__{}", mapped(server), mapped(own))
+}
+
+fn name_of(server: &str, own: &str) -> String {
+    let name = whole_name(server, own);
     if name.len() > NAME { shortened(&name, server, own) } else { name }
 }
 
@@ -236,6 +250,8 @@ mod tests {
         assert!(names[2].starts_with("mcp__srv__a_b_") && names[2].len() == "mcp__srv__a_b_".len() + 8, "{}", names[2]);
         assert_eq!((names[3].len(), tools[3].own.as_str()), (NAME, long.as_str()));
         assert_eq!(names[4], "mcp__srv___n_");
+        let whole: Vec<Option<&str>> = tools.iter().map(|tool| tool.whole.as_deref()).collect();
+        assert_eq!(whole, [None, None, Some("mcp__srv__a_b"), Some(&*format!("mcp__srv__{long}")), None]);
         assert_eq!(told, ["lists the tool \"read_file\" twice", "lists a tool without a name"]);
     }
 

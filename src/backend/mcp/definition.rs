@@ -41,6 +41,8 @@ pub enum Scope {
     /// `.mcp.json` of the project.
     Project,
     User,
+    /// A plugin brings it along.
+    Plugin,
 }
 
 impl Scope {
@@ -50,6 +52,7 @@ impl Scope {
             Scope::Local => "local",
             Scope::Project => "project",
             Scope::User => "user",
+            Scope::Plugin => "plugin",
         }
     }
 }
@@ -113,7 +116,9 @@ impl Definition {
         if RESERVED.contains(&name) {
             return Err(format!("the name `{name}` is reserved: choose another one"));
         }
-        if name.is_empty() || name.len() > 48 || !name.chars().all(plain) {
+        // Of those with longer ones, names of tools are cut, and none has so short a rule as to be typed.
+        let most = if scope == Scope::Plugin { 160 } else { 48 };
+        if name.is_empty() || name.len() > most || !name.chars().all(plain) {
             return Err("names of servers have letters, digits, `_` and `-`, at most 48: rename it".to_owned());
         }
         // Rules would take its tools for those of another server.
@@ -162,6 +167,25 @@ impl Definition {
         let (line, told) = (way.line(given, variable, Values::Shown), way.line(given, variable, Values::Hidden));
         let bound = way.bound(given);
         Ok(Some(Definition { name, scope, place, way, timeout, line, told, bound, runs: Sealed::default() }))
+    }
+
+    /// The line that it runs as; none for one behind an address.
+    pub fn program(&self) -> Option<&str> {
+        matches!(self.way, Way::Program { .. }).then_some(self.line.as_str())
+    }
+
+    /// Whether both are the same program with the same arguments, or the same address.
+    pub fn is_again(&self, other: &Definition) -> bool {
+        match (&self.way, &other.way) {
+            (Way::Program { command, args, .. }, Way::Program { command: theirs, args: given, .. }) => {
+                command == theirs && args == given
+            }
+            (
+                Way::Http { url, .. } | Way::Sse { url, .. },
+                Way::Http { url: theirs, .. } | Way::Sse { url: theirs, .. },
+            ) => url == theirs,
+            _ => false,
+        }
     }
 }
 

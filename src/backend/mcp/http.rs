@@ -160,7 +160,7 @@ impl Http {
             )));
         }
         let text = body(answer, ANSWER).await?;
-        let asked = post.inbound.take(&text);
+        let asked = post.inbound.take(&text, Some(id));
         post.reply(asked);
         if post.inbound.waits(id) { none() } else { Ok(()) }
     }
@@ -258,7 +258,7 @@ impl Post {
     ) -> Result<(), Fault> {
         loop {
             for event in events.drain(..).filter(|event| matches!(event.name.as_str(), "" | "message")) {
-                let asked = self.inbound.take(&event.data);
+                let asked = self.inbound.take(&event.data, until);
                 self.reply(asked);
             }
             if until.is_some_and(|id| !self.inbound.waits(id)) {
@@ -270,7 +270,7 @@ impl Post {
             }
         }
         if let Some(event) = parser.finish() {
-            let asked = self.inbound.take(&event.data);
+            let asked = self.inbound.take(&event.data, until);
             self.reply(asked);
         }
         Ok(())

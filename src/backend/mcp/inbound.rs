@@ -90,16 +90,34 @@ impl Inbound {
         }
     }
 
-    /// Takes what came as one message, or as a list of them. What is returned is to be sent back.
-    pub(super) fn take(&self, text: &str) -> Vec<Value> {
+    /// Takes what came as one message, or as a list of them. What is returned is to be sent back. `asked` is the request
+    /// that it came in answer to, where the transport tells.
+    pub(super) fn take(&self, text: &str, asked: Option<u64>) -> Vec<Value> {
         self.received.fetch_add(text.len() as u64, Ordering::Relaxed);
         match serde_json::from_str::<Value>(text) {
             Ok(Value::Array(messages)) => messages.into_iter().filter_map(|message| self.message(message)).collect(),
             Ok(message) => self.message(message).into_iter().collect(),
-            Err(_) => {
+            Err(error) => {
                 self.odd(&format!("sent what is not JSON: {}", short(text)));
+                self.unreadable(text, asked, &format!("its answer cannot be read: {error}"));
                 Vec::new()
             }
+        }
+    }
+
+    /// Fails the request to which something that cannot be read is the answer, so that nobody waits for it: the one of its
+    /// own number, or the one that it came in answer to, or the only one that there is.
+    pub(super) fn unreadable(&self, text: &str, asked: Option<u64>, why: &str) {
+        let Outline { id, asks, answers } = Outline::of(text);
+        if asks {
+            return;
+        }
+        let only = || {
+            let waiting = locked(&self.waiting);
+            waiting.keys().next().copied().filter(|_| answers && waiting.len() == 1)
+        };
+        if let Some(id) = id.or(asked).or_else(only) {
+            self.settle(id, Err(Fault::Broken(why.to_owned())));
         }
     }
 
@@ -195,9 +213,89 @@ impl Inbound {
     }
 }
 
+/// What can be told of a message without reading it whole.
+#[derive(Debug, Default, PartialEq)]
+struct Outline {
+    id: Option<u64>,
+    /// It has a method, so that it is not an answer.
+    asks: bool,
+    /// It is meant as an answer, and not as a line for people.
+    answers: bool,
+}
+
+impl Outline {
+    /// Looks at the names of the outermost object alone, however deep the rest is, and wherever it breaks off.
+    fn of(text: &str) -> Outline {
+        let mut outline = Outline::default();
+        let (mut depth, mut at, bytes) = (0_usize, 0, text.as_bytes());
+        while let Some(byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                b'"' => {
+                    let start = at;
+                    while bytes.get(at).is_some_and(|byte| *byte != b'"') {
+                        at += if bytes[at] == b'\\' { 2 } else { 1 };
+                    }
+                    let name = bytes.get(start..at).unwrap_or_default();
+                    at += 1;
+                    let rest = text.get(at..).unwrap_or_default().trim_start();
+                    let Some(value) = rest.strip_prefix(':').filter(|_| depth == 1) else { continue };
+                    outline.asks |= name == b"method";
+                    outline.answers |= [&b"jsonrpc"[..], b"result", b"error"].contains(&name);
+                    if name == b"id" {
+                        let value = value.trim_start().trim_start_matches('"');
+                        let end = value.find(|c: char| !c.is_ascii_digit()).unwrap_or(value.len());
+                        outline.id = value[..end].parse().ok();
+                    }
+                }
+                _ => {}
+            }
+        }
+        outline
+    }
+}
+
 /// The beginning of a text of the server's, in one line that can be shown.
 pub(super) fn short(text: &str) -> String {
     let start: String = text.chars().take(SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
     format!("{}{more}", ansi::visible(&start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two requests that wait, or one, whose is failed by what came.
+    fn check(text: &str, asked: Option<u64>, waiting: &[u64], want: Option<u64>) {
+        let inbound = Inbound::new(PathBuf::from("/"));
+        let mut answers: Vec<_> = waiting.iter().map(|id| (*id, inbound.expect(*id, mpsc::channel(1).0))).collect();
+        assert_eq!(inbound.take(text, asked), [] as [Value; 0]);
+        let failed = |(id, answer): &mut (u64, oneshot::Receiver<Result<Value, Fault>>)| match answer.try_recv() {
+            Ok(Err(Fault::Broken(why))) if why.starts_with("its answer cannot be read: ") => Some(*id),
+            Ok(other) => panic!("{text}: {other:?}"),
+            Err(_) => None,
+        };
+        assert_eq!(answers.iter_mut().find_map(failed), want, "{text}");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_fails_its_request_at_once() {
+        let deep = format!(r#"{{"jsonrpc":"2.0","result":{}{},"id":2}}"#, "[".repeat(5000), "]".repeat(5000));
+        check(&deep, None, &[1, 2], Some(2));
+        check(r#"{"jsonrpc":"2.0","id":"2","result":{"a":}}"#, None, &[1, 2], Some(2));
+        check(r#"{"result":{"id":1,"x":"\"id\": 1"},"id" : 2,"#, None, &[1, 2], Some(2));
+        check(r#"{"jsonrpc":"2.0","result":{"a""#, None, &[1], Some(1));
+        check(r#"{"jsonrpc":"2.0","result":{"a""#, None, &[1, 2], None);
+        check("plain words", Some(2), &[1, 2], Some(2));
+        // Words for people, and what the server asks or tells, are not an answer.
+        check("Server started", None, &[1], None);
+        check("{", None, &[1], None);
+        check(r#"{"level":"info","id":"#, None, &[1], None);
+        check(r#"{"method":"notifications/x","params":"#, Some(1), &[1], None);
+        check(r#"{"id":1,"method":"ping","params":"#, None, &[1], None);
+        check("{\"\\", None, &[], None);
+    }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::catalog::{self, Found, Tool};
 use super::definition::{Definition, Way};
 use super::era::Negotiation;
+use super::known::Known;
 use super::peer::{Fault, Limits};
 use super::server::{Server, State, Status};
 use crate::provider::http::Client;
@@ -40,9 +41,17 @@ pub struct Surroundings {
     /// How long a call may take.
     call: Duration,
     pub(super) negotiation: Negotiation,
+    /// Where is kept what tools were when they ran.
+    known: Option<PathBuf>,
 }
 
 impl Surroundings {
+    /// With a file in which is kept what tools were when they ran.
+    #[must_use]
+    pub fn remembering(self, file: PathBuf) -> Surroundings {
+        Surroundings { known: Some(file), ..self }
+    }
+
     /// With the limits that variables set.
     pub fn new(
         project: PathBuf,
@@ -64,6 +73,7 @@ impl Surroundings {
             start: time("MCP_TIMEOUT").unwrap_or(START),
             call: time("MCP_TOOL_TIMEOUT").unwrap_or(CALL),
             negotiation: if auto { Negotiation::Auto } else { Negotiation::Legacy },
+            known: None,
         }
     }
 }
@@ -72,6 +82,7 @@ impl Surroundings {
 pub struct Servers {
     around: Arc<Surroundings>,
     all: Mutex<All>,
+    known: Known,
 }
 
 impl fmt::Debug for Servers {
@@ -97,7 +108,7 @@ pub enum Named {
 
 impl Servers {
     pub fn new(around: Surroundings) -> Servers {
-        Servers { around: Arc::new(around), all: Mutex::default() }
+        Servers { known: Known::new(around.known.clone()), around: Arc::new(around), all: Mutex::default() }
     }
 
     fn all(&self) -> MutexGuard<'_, All> {
@@ -206,6 +217,11 @@ impl Servers {
         }
     }
 
+    /// Whether a name is that of a tool of a server that is still starting.
+    pub fn is_starting(&self, name: &str) -> bool {
+        catalog::is_tool(name) && matches!(self.find(name), Ok(Named::Later))
+    }
+
     /// Waits for the server of a tool to be there: it may be starting, for the first time or again.
     pub async fn reached(&self, name: &str) {
         if let Some((server, _)) = self.owner(name) {
@@ -213,7 +229,13 @@ impl Servers {
         }
     }
 
-    /// Calls a tool.
+    /// How a tool describes itself in another way than when it last ran; None where it does not.
+    pub fn change(&self, tool: &Tool) -> Option<String> {
+        let (server, _) = self.owner(&tool.name)?;
+        self.known.change(&server.definition, tool)
+    }
+
+    /// Calls a tool. The user let it run as it describes itself now.
     ///
     /// # Errors
     /// See `Fault`. A failure of the tool itself is in the answer.
@@ -226,6 +248,7 @@ impl Servers {
         let Some((server, _)) = self.owner(&tool.name) else {
             return Err(Fault::Closed("its server does not run any longer".to_owned()));
         };
+        self.known.keep(&server.definition, tool);
         let idle = if matches!(server.definition.way, Way::Program { .. }) { IDLE.0 } else { IDLE.1 };
         let total = server.definition.timeout.unwrap_or(self.around.call);
         server.call(tool, arguments, Limits { idle: idle.min(total), total }, heard).await

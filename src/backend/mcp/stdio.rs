@@ -1,6 +1,7 @@
 //! A server that is a program: messages are lines of its streams. It runs below our supervisor, and ends with us.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::inbound::Inbound;
 use super::peer::Fault;
 use super::servers::Surroundings;
 use crate::sandbox::{Policy, Running};
+use crate::stdx::fs::private_dir;
 use crate::stdx::process::{Run, Streams, command_without};
 
 /// Longest line that is read, in bytes.
@@ -46,6 +48,10 @@ impl Stdio {
         program.args(args).current_dir(&around.project);
         for (name, value) in around.env.iter().filter(|(name, _)| !around.secret_env.contains(name)) {
             program.env(name, value);
+        }
+        if let Some(data) = env.get("CLAUDE_PLUGIN_DATA") {
+            // One that does not use it runs all the same.
+            let _ = private_dir(Path::new(data));
         }
         program.env("CLAUDE_PROJECT_DIR", &around.project).env("COCODE_PROJECT_DIR", &around.project).envs(env);
         let (stdin, feed) = io::pipe().map_err(failed)?;
@@ -161,7 +167,7 @@ impl Lines {
                 let text = String::from_utf8_lossy(&line);
                 let text = text.trim_start_matches('\u{feff}').trim();
                 if !text.is_empty() {
-                    answers.extend(inbound.take(text));
+                    answers.extend(inbound.take(text, None));
                 }
             }
             bytes = &bytes[end + 1..];
@@ -178,15 +184,9 @@ impl Lines {
             self.over = true;
             // Who waits for it is told, where its number comes first, as it does nearly always.
             let start = String::from_utf8_lossy(&self.line[..self.line.len().min(200)]).into_owned();
-            let id = start.split_once("\"id\":").and_then(|(_, rest)| {
-                let digits = rest.trim_start();
-                digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
-            });
             let why = format!("its answer is longer than {} MB", LINE >> 20);
             inbound.odd(&why);
-            if let Some(id) = id {
-                inbound.settle(id, Err(Fault::Broken(why)));
-            }
+            inbound.unreadable(&start, None, &why);
             self.line = Vec::new();
             return;
         }

@@ -63,6 +63,13 @@ impl Installed {
         Installed::folder(home).join("installed.json")
     }
 
+    /// The id that is meant by it, or by a name that one plugin alone has.
+    pub fn id_of(&self, name: &str) -> Option<String> {
+        let named = |id: &&String| *id == name || id.split_once('@').is_some_and(|(own, _)| own == name);
+        let mut ids = self.plugins.keys().filter(named);
+        ids.next().filter(|_| ids.next().is_none()).cloned()
+    }
+
     /// Nothing where there is no such file.
     ///
     /// # Errors
@@ -98,6 +105,12 @@ pub(super) fn find(sources: Sources<'_>) -> Found {
             found.among(&skills, From::Project);
         }
     }
+    // What a link of the project leads to is not the project's.
+    let top = top.canonicalize().unwrap_or_else(|_| top.to_owned());
+    let outside = |candidate: &mut Candidate| candidate.from == From::Project && !candidate.root.starts_with(&top);
+    for Candidate { root, .. } in found.candidates.extract_if(.., outside).collect::<Vec<_>>() {
+        found.fault(&root, "is a plugin that the project only links to", "load it with `--plugin-dir`");
+    }
     found
 }
 
@@ -124,7 +137,7 @@ impl Found {
                     entry: Some(entry).filter(|entry| !entry.is_empty()),
                     version: Some(version),
                 }),
-                Err(_) => self.fault(&path, "is gone", &format!("install {id} again")),
+                Err(_) => self.fault(&path, "is gone", &format!("install it again, or `cocode plugin uninstall {id}`")),
             }
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::permission::GIT_VARIABLES;
 use crate::stdx::process::{Unconfined, command_without, run_captured};
 
 /// Longest run of one git command.
@@ -19,6 +20,9 @@ const SWITCHED: [&str; 5] = [
     "submodule.recurse=false",
     "advice.detachedHead=false",
 ];
+
+/// The ways to a repository that run nothing but git and ssh. Git takes no other one, whatever settings and variables say.
+const PROTOCOLS: &str = "file:git:http:https:ssh";
 
 /// Where a plugin is fetched from.
 #[derive(Debug, Clone, Copy)]
@@ -70,9 +74,11 @@ async fn git(at: &Path, arguments: &[&str], secrets: &[String]) -> Result<String
         git.args(["-c", setting]);
     }
     git.current_dir(at).args(arguments);
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"] {
+    // How to ask for a password is the user's own matter, as ssh is.
+    for name in GIT_VARIABLES.into_iter().filter(|name| *name != "GIT_ASKPASS") {
         git.env_remove(name);
     }
+    git.env("GIT_ALLOW_PROTOCOL", PROTOCOLS);
     // Nobody is there to type a password, and large files are not what a plugin is made of.
     git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_LFS_SKIP_SMUDGE", "1");
     let ran = run_captured(git, Unconfined::Settings, &[], LIMIT, SAID).await;

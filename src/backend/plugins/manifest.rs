@@ -71,6 +71,14 @@ const FIELDS: [(&str, Shape); 27] = [
 const LENIENT: [&str; 2] = ["experimental", "metadata"];
 const EXPERIMENTAL: [&str; 2] = ["themes", "monitors"];
 
+/// One server of the Model Context Protocol, as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub name: String,
+    pub entry: Value,
+    pub file: PathBuf,
+}
+
 /// What a plugin says of itself, and what it has.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Manifest {
@@ -90,6 +98,7 @@ pub struct Manifest {
     pub commands: Vec<PathBuf>,
     pub agents: Vec<PathBuf>,
     pub hooks: Definitions,
+    pub servers: Vec<Server>,
     /// What it has and cocode does nothing with, each with its names.
     pub unsupported: Vec<(&'static str, Vec<String>)>,
 }
@@ -98,7 +107,8 @@ impl Manifest {
     /// Whether there is nothing that could be loaded, or would be if it were supported.
     pub fn is_empty(&self) -> bool {
         let parts = [&self.skills, &self.commands, &self.agents];
-        parts.into_iter().all(Vec::is_empty) && self.hooks.0.is_empty() && self.unsupported.is_empty()
+        let runs = !self.hooks.0.is_empty() || !self.servers.is_empty();
+        parts.into_iter().all(Vec::is_empty) && !runs && self.unsupported.is_empty()
     }
 }
 
@@ -107,7 +117,14 @@ impl Manifest {
 pub fn read(root: &Path, name: &str, entry: Option<&Map<String, Value>>) -> (Option<Manifest>, Vec<Fault>) {
     let file = root.join(FILE);
     let mut reading = Reading { root, told: Told::new(&file), usable: true, whole: false, seen: BTreeSet::new() };
-    let own = if file.symlink_metadata().is_ok() { reading.object(&file) } else { Some(Map::new()) };
+    let own = match file.symlink_metadata() {
+        Ok(_) if !file.canonicalize().is_ok_and(|real| real.starts_with(root)) => {
+            reading.refuse("is a link that leads out of the plugin, or nowhere", "put a copy of the file there");
+            None
+        }
+        Ok(_) => reading.object(&file),
+        Err(_) => Some(Map::new()),
+    };
     let Some(own) = own else { return (None, reading.told.faults) };
     let given = !own.is_empty() || file.exists();
     reading.judge(&own);
@@ -246,6 +263,7 @@ impl Reading<'_> {
             commands: self.replaced(fields, "commands", "commands"),
             agents: self.replaced(fields, "agents", "agents"),
             hooks: self.hooks(fields),
+            servers: self.servers(fields),
             name,
             ..Manifest::default()
         };
@@ -299,6 +317,19 @@ impl Reading<'_> {
         all
     }
 
+    /// Those of a file lie below `mcpServers` or alone; of two with one name the later counts.
+    fn servers(&mut self, fields: &Map<String, Value>) -> Vec<Server> {
+        let mut servers: Vec<Server> = Vec::new();
+        for (file, value) in self.configs(fields, "mcpServers", ".mcp.json") {
+            let map = value.get("mcpServers").unwrap_or(&value).as_object();
+            for (name, entry) in map.into_iter().flatten() {
+                servers.retain(|other| other.name != *name);
+                servers.push(Server { name: name.clone(), entry: entry.clone(), file: file.clone() });
+            }
+        }
+        servers
+    }
+
     /// What of the plugin nothing is done with, by kind.
     fn unsupported(&mut self, fields: &Map<String, Value>) -> Vec<(&'static str, Vec<String>)> {
         let mut found = Vec::new();
@@ -306,15 +337,9 @@ impl Reading<'_> {
             let map = value.get(inner).unwrap_or(value).as_object();
             map.into_iter().flat_map(Map::keys).cloned().collect()
         };
-        for (what, key, default, inner) in [
-            ("MCP servers", "mcpServers", ".mcp.json", "mcpServers"),
-            ("LSP servers", "lspServers", ".lsp.json", "lspServers"),
-        ] {
-            let configs = self.configs(fields, key, default);
-            let all: Vec<String> = configs.iter().flat_map(|(_, value)| names(value, inner)).collect();
-            if !configs.is_empty() {
-                found.push((what, all));
-            }
+        let configs = self.configs(fields, "lspServers", ".lsp.json");
+        if !configs.is_empty() {
+            found.push(("LSP servers", configs.iter().flat_map(|(_, value)| names(value, "lspServers")).collect()));
         }
         let experimental = fields.get("experimental").and_then(Value::as_object);
         for (what, key, default) in [

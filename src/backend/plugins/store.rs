@@ -2,6 +2,7 @@
 //!
 //! All of it lies below `<home>/cocode/plugins`; what Claude Code installed is left alone.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use super::{Standing, read_one};
 use crate::commands::Severity;
 use crate::stdx::fs::{private_dir, replace_private};
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::links;
 use crate::stdx::regular;
 
 /// The place, behind the `@`, of plugins that no marketplace has.
@@ -194,13 +196,25 @@ impl Copy<'_> {
     /// A link stays one where it leads to something of the plugin; any other could show what does not belong to it.
     fn link(&mut self, path: &Path, to: &Path) -> io::Result<()> {
         let target = fs::read_link(path)?;
-        let inside = path.canonicalize().is_ok_and(|real| real.starts_with(self.root));
-        if !inside || target.is_absolute() {
+        if !self.stays(path) {
             self.skipped.push(format!("{} is a link to {}", path.display(), target.display()));
             return Ok(());
         }
-        self.hashes += &format!("{} -> {}\n", path.display(), target.display());
+        let place = path.strip_prefix(self.root).unwrap_or(path).display();
+        self.hashes += &format!("{place} -> {}\n", target.display());
         std::os::unix::fs::symlink(target, to)
+    }
+
+    /// Whether a link never leaves the plugin on its way: one that comes back in would lead elsewhere from the copy.
+    fn stays(&self, path: &Path) -> bool {
+        let (inside, left) = (Cell::new(false), Cell::new(false));
+        let real = links::resolve_with(path, |next| {
+            let below = next != self.root && next.starts_with(self.root);
+            left.set(left.get() || inside.get() && !below);
+            inside.set(inside.get() || below);
+            fs::read_link(next).ok()
+        });
+        !left.get() && real.starts_with(self.root) && real.exists()
     }
 }
 
@@ -227,10 +241,16 @@ mod tests {
         put(&root.join("secret"), "x");
         std::os::unix::fs::symlink("skills", folder.join("inside")).unwrap();
         std::os::unix::fs::symlink("../secret", folder.join("outside")).unwrap();
+        for (target, link) in
+            [("../demo/skills", "back"), (".", "here"), ("here/../demo/skills", "over"), ("gone", "lost")]
+        {
+            std::os::unix::fs::symlink(target, folder.join(link)).unwrap();
+        }
         let add = || install(&home, &folder, Value::Null, None).unwrap();
         let first = add();
         assert_eq!((first.id.as_str(), first.version.as_str(), first.before.as_deref()), ("demo@local", "-1", None));
-        assert_eq!(first.skipped.len(), 1, "{:?}", first.skipped);
+        let skipped: Vec<&str> = first.skipped.iter().filter_map(|line| line.rsplit(' ').next()).collect();
+        assert_eq!(skipped, ["../demo/skills", "gone", "../secret", "here/../demo/skills"]);
         let own = home.join("cocode/plugins/cache/local/demo");
         let has = |name: &str| own.join(name).symlink_metadata().is_ok();
         assert_eq!(["-1/skills/a/SKILL.md", "-1/inside", "-1/outside", "-1/.git"].map(has), [true, true, false, false]);

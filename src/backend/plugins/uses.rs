@@ -9,15 +9,25 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::Plugin;
-use crate::commands::{Plugin as Owner, Skill, expand};
+use super::told::{Fault, fault};
+use crate::commands::{Plugin as Owner, Severity, Skill, expand};
 use crate::hooks::{self, Definitions};
 use crate::permission::{Bound, Use};
 use crate::stdx::ansi::shown;
 use crate::stdx::sealed::Sealed;
 
-/// Everything of a plugin, and the files that its hooks run, by line.
-pub(super) fn of(plugin: &Plugin, skills: &[Skill]) -> (Vec<Use>, BTreeMap<String, Sealed>) {
-    let (mut uses, mut sealed) = (Vec::new(), BTreeMap::new());
+/// Everything of a plugin.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) uses: Vec<Use>,
+    /// Files that its hooks run, by line, and those that its servers run, by name.
+    pub(super) sealed: BTreeMap<String, Sealed>,
+    pub(super) served: BTreeMap<String, Sealed>,
+    pub(super) faults: Vec<Fault>,
+}
+
+pub(super) fn of(plugin: &Plugin, skills: &[Skill]) -> Found {
+    let Found { mut uses, mut sealed, mut served, mut faults } = Found::default();
     let (name, id) = (&plugin.manifest.name, &plugin.id);
     let single = |(event, matcher, hook): (hooks::Event, Option<&str>, &hooks::Definition)| {
         let group = hooks::Group { matcher: matcher.map(str::to_owned), hooks: vec![hook.clone()] };
@@ -31,11 +41,28 @@ pub(super) fn of(plugin: &Plugin, skills: &[Skill]) -> (Vec<Use>, BTreeMap<Strin
         let line = shown(&format!("plugin {name}: {}", hook.lines().join("; ")));
         uses.push(Use::running(format!("hook {at} {event} of the plugin {id}"), line, &bound, &runs));
     }
+    for (server, read) in plugin.servers(&plugin.root, None, &mut |_, _| ()) {
+        let own = &server.name;
+        match read {
+            Ok(definition) => {
+                let runs = runs(&plugin.root, definition.program().into_iter());
+                served.insert(own.clone(), runs.runs().clone());
+                let line = shown(&format!("plugin {name}: MCP server {own}: {definition}"));
+                let key = format!("server {own} of the plugin {id}");
+                uses.push(Use::running(key, line, &definition.bound, &runs));
+            }
+            Err(what) => {
+                let words =
+                    [&*format!("MCP server `{own}`: {what}"), "the server is ignored", "correct it, or remove it"];
+                faults.push(fault(&server.file, Severity::Error, words));
+            }
+        }
+    }
     for skill in skills {
         uses.extend(granted_by(skill));
         uses.extend(skill.body().ok().and_then(|body| run_by(skill, &body)));
     }
-    (uses, sealed)
+    Found { uses, sealed, served, faults }
 }
 
 /// What the head of a plugin's skill grants and runs.

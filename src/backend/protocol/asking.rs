@@ -69,7 +69,15 @@ pub enum Question {
     },
     /// Use what is new in what this folder brings along? What the user agreed to earlier is kept whatever the answer; what
     /// is gone was agreed to and no longer exists.
-    Trust { folder: PathBuf, uses: Vec<String>, kept: Vec<String>, gone: Vec<String> },
+    Trust {
+        folder: PathBuf,
+        /// Not the folder is asked about but this plugin of the user's, by id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plugin: Option<String>,
+        uses: Vec<String>,
+        kept: Vec<String>,
+        gone: Vec<String>,
+    },
     /// First use of a local server that was found.
     LocalServer { url: String, model: String },
     /// The same call kept returning the same result: continue?

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::mcp::{Fault, Named, Servers, Tool as Remote, is_tool};
+use crate::mcp::{Fault, Named, Servers, Tool as Remote, is_tool, told};
 use crate::message::{Block, Content, Display, Message, Outcome, ToolCall};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
@@ -21,6 +21,8 @@ use super::{Call, Context, Dirs, Manners, Offered, Output, Tool, file, input, me
 /// What the model calls.
 pub const NAME: &str = "McpCall";
 
+/// Most characters of a schema, or of what is wrong with arguments, in an error.
+const TOLD: usize = 4096;
 /// Most characters of a title.
 const TITLE: usize = 200;
 
@@ -105,21 +107,23 @@ impl Tool for McpCall {
             return self.call(input, dirs);
         }
         let (servers, name, input) = (self.servers.clone(), name.to_owned(), input.clone());
-        let (title, read_only) = match servers.find(&name)? {
+        let (access, judged) = match servers.find(&name).map_err(|text| told(&text))? {
             Named::Tool(tool) => {
                 fitting(&tool, &input)?;
-                (title(&input), tool.read_only)
+                let (read_only, whole, changed) = (tool.read_only, tool.whole.clone(), servers.change(&tool));
+                (Access::Foreign { read_only, whole, changed }, Some(tool))
             }
-            Named::Later => (title(&input), false),
+            Named::Later => (Access::Foreign { read_only: false, whole: None, changed: None }, None),
         };
+        let title = title(&input);
         let work = move |context: Context| async move {
             tokio::select! {
                 biased;
                 () = context.cancel.cancelled() => file::interrupted(),
-                output = run(&servers, &name, &input, &context) => output.unwrap_or_else(Output::error),
+                output = run(&servers, (&name, judged.as_deref()), &input, &context) => output.unwrap_or_else(|text| Output::error(told(&text))),
             }
         };
-        Ok(Call::new(Access::Foreign { read_only }, title, work))
+        Ok(Call::new(access, title, work))
     }
 }
 
@@ -139,7 +143,7 @@ fn title(input: &Value) -> String {
 /// # Errors
 /// What does not fit, with the schema.
 fn fitting(tool: &Remote, given: &Value) -> Result<Map<String, Value>, String> {
-    let schema = || format!("\nThe schema of its arguments: {}", tool.schema);
+    let schema = || schema_of(tool);
     let Value::Object(arguments) = given else {
         return Err(format!("`arguments` of {} must be an object.{}", tool.name, schema()));
     };
@@ -147,16 +151,43 @@ fn fitting(tool: &Remote, given: &Value) -> Result<Map<String, Value>, String> {
     let problems: Vec<String> = check.faults(given).iter().take(5).map(input::sentence).collect();
     match problems.is_empty() {
         true => Ok(arguments.clone()),
-        false => Err(format!("{}{}", problems.join(" "), schema())),
+        false => Err(told(&format!("{}{}", cut(&problems.join(" ")), schema()))),
     }
 }
 
-async fn run(servers: &Servers, name: &str, input: &Value, context: &Context) -> Result<Output, String> {
+/// What arguments must fit, as far as an error may tell it: ToolSearch tells it whole, within the limits of its results.
+fn schema_of(tool: &Remote) -> String {
+    let schema = tool.schema.to_string();
+    match cut(&schema) {
+        whole if whole.len() == schema.len() => format!("\nThe schema of its arguments: {whole}"),
+        start => {
+            format!("\nThe schema of its arguments begins: {start}\nToolSearch select:{} gives all of it.", tool.name)
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+async fn run(
+    servers: &Servers,
+    (name, judged): (&str, Option<&Remote>),
+    input: &Value,
+    context: &Context,
+) -> Result<Output, String> {
     // It may still have been starting, or have changed while the user was asked.
     servers.reached(name).await;
     let Named::Tool(tool) = servers.find(name)? else {
         return Err("The server is still starting. Try again.".to_owned());
     };
+    let same = |judged: &Remote| (&judged.description, &judged.schema) == (&tool.description, &tool.schema);
+    if !judged.is_none_or(same) {
+        return Err("The server has just changed this tool. Look at it again with ToolSearch, then call it.".to_owned());
+    }
     let arguments = fitting(&tool, input)?;
     let live: &mpsc::UnboundedSender<String> = &context.live;
     let mut heard = |text: String| {
@@ -165,9 +196,7 @@ async fn run(servers: &Servers, name: &str, input: &Value, context: &Context) ->
     };
     match servers.call(&tool, arguments, &mut heard).await {
         Ok(result) => Ok(output(&result, context)),
-        Err(fault @ Fault::Rpc { code: -32602, .. }) => {
-            Err(format!("The call failed: {fault}\nThe schema of its arguments: {}", tool.schema))
-        }
+        Err(fault @ Fault::Rpc { code: -32602, .. }) => Err(format!("The call failed: {fault}{}", schema_of(&tool))),
         Err(fault) => Err(format!("The call failed: {fault}.")),
     }
 }
@@ -186,7 +215,7 @@ fn output(result: &Value, context: &Context) -> Output {
     {
         texts.push(result["structuredContent"].to_string());
     }
-    let mut text = ansi::clean(&texts.join("\n"));
+    let mut text = told(&texts.join("\n"));
     if text.trim().is_empty() && pictures.is_empty() {
         "The tool answered with nothing.".clone_into(&mut text);
     }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::mcp::Servers;
+use crate::mcp::{self, Servers};
 use crate::permission::Access;
-use crate::stdx::ansi;
 
 use super::call::Typed;
 use super::{Call, Context, Dirs, Manners, Offered, Output, file};
@@ -91,5 +90,5 @@ fn told(servers: &Servers, query: &str, limit: usize) -> String {
     if !missing.is_empty() {
         let _ = writeln!(told, "Servers that are not available:\n- {}", missing.join("\n- "));
     }
-    ansi::clean(told.trim_end())
+    mcp::told(told.trim_end())
 }

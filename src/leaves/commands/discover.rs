@@ -1,16 +1,20 @@
 //! Finds skills: which folders are searched, in which order they count, and what each file is.
 
+mod bounds;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use self::bounds::Bounds;
 use super::diagnostic::Diagnostic;
 use super::plugin::Plugin;
 use super::registry::{LoadedFrom, Source};
 use super::skill::{At, Skill};
-use crate::stdx::{git, links};
+use crate::stdx::git;
+use crate::stdx::text::grouped;
 
 /// How deep below a skills folder a SKILL.md may lie.
 const DEPTH: usize = 4;
@@ -215,15 +219,16 @@ pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> 
         files: HashMap::new(),
         candidates: Vec::new(),
         left: 0,
-        bounds: None,
+        outside: 0,
+        bounds: Bounds::Anywhere,
     };
     let repository = folders.project_folders().last().and_then(|top| top.canonicalize().ok());
     for (at, root) in roots.iter().enumerate() {
-        walk.left = FOLDERS;
-        walk.bounds = match &root.plugin {
-            Some(plugin) => Some(plugin.root.clone()),
-            None => repository.clone().filter(|_| root.source == Source::ProjectSettings),
-        };
+        walk.bound(match (&root.plugin, &repository) {
+            (Some(plugin), _) => Bounds::Plugin(plugin.root.clone()),
+            (None, Some(top)) if root.source == Source::ProjectSettings => Bounds::Repository(top.clone()),
+            _ => Bounds::Anywhere,
+        });
         walk.root(root, at);
     }
     let mut candidates = walk.candidates;
@@ -249,24 +254,26 @@ pub fn discover(folders: &Folders, bundled: &[(&'static str, &'static str)]) -> 
 /// Reads one SKILL.md, or all below a folder, as a root of its own.
 pub fn discover_at(path: &Path) -> Found {
     let root = Root::new(path.to_owned(), Source::ProjectSettings, LoadedFrom::Skills);
-    read_roots(vec![root], None)
+    read_roots(vec![root], Bounds::Anywhere)
 }
 
 /// Reads the skills of one plugin alone.
 pub fn discover_plugin(plugin: &Arc<Plugin>) -> Found {
-    read_roots(Root::of(plugin).collect(), Some(plugin.root.clone()))
+    read_roots(Root::of(plugin).collect(), Bounds::Plugin(plugin.root.clone()))
 }
 
-fn read_roots(roots: Vec<Root>, bounds: Option<PathBuf>) -> Found {
+fn read_roots(roots: Vec<Root>, bounds: Bounds) -> Found {
     let mut found = Found::default();
     let mut walk = Walk {
         found: &mut found,
         folders: HashSet::new(),
         files: HashMap::new(),
         candidates: Vec::new(),
-        left: FOLDERS,
-        bounds,
+        left: 0,
+        outside: 0,
+        bounds: Bounds::Anywhere,
     };
+    walk.bound(bounds);
     roots.iter().enumerate().for_each(|(at, root)| walk.root(root, at));
     let candidates = walk.candidates;
     for (skill, problems) in read_all(&candidates, &roots) {
@@ -319,13 +326,18 @@ struct Walk<'a> {
     candidates: Vec<Candidate>,
     /// Folders that may still be entered.
     left: usize,
-    /// The repository, for what comes with it: out of there, a link of its leads to skills only.
-    bounds: Option<PathBuf>,
+    /// Those of them that may lie outside the repository.
+    outside: usize,
+    bounds: Bounds,
 }
 
 impl Walk<'_> {
     /// Names in a folder, in order; `None` if it is not a folder, or was entered before.
     fn enter(&mut self, folder: &Path) -> Option<Vec<(String, PathBuf)>> {
+        if !self.admits(folder) {
+            self.found.stamps.note(folder);
+            return None;
+        }
         let meta = self.found.stamps.note(folder)?;
         if !meta.is_dir() || !self.folders.insert(identity(folder, &meta)) {
             return None;
@@ -335,7 +347,9 @@ impl Walk<'_> {
         }
         self.left -= 1;
         if self.left == 0 {
-            let words = ["more than 20,000 folders", "further skills are not found", "move other files away"];
+            let most = self.most();
+            let what = format!("more than {} folders", grouped(most as u64));
+            let words = [what.as_str(), "further skills are not found", "move other files away"];
             self.found.problems.push(Diagnostic::error(folder, None, words));
         }
         let entries = match fs::read_dir(folder) {
@@ -402,6 +416,9 @@ impl Walk<'_> {
 
     /// Names the skills that lie too deep to be loaded.
     fn too_deep(&mut self, folder: &Path) {
+        if !self.admits(folder) {
+            return;
+        }
         let meta = fs::metadata(folder).ok();
         if self.left == 0 || !meta.is_some_and(|meta| self.folders.insert(identity(folder, &meta))) {
             return;
@@ -440,11 +457,7 @@ impl Walk<'_> {
             self.found.problems.push(Diagnostic::error(&path, None, words));
             return;
         };
-        if let Some(bounds) = &self.bounds
-            && let Ok(real) = path.canonicalize()
-            && !links::is_definition(&path, &real, bounds)
-        {
-            let what = format!("is a link to {}, which is not a skill", real.display());
+        if let Some(what) = self.refuses(&path) {
             let words = [what.as_str(), "it is not loaded", "put a copy of the file here"];
             self.found.problems.push(Diagnostic::error(&path, None, words));
             return;
@@ -623,6 +636,50 @@ mod tests {
                 "no frontmatter",
             ],
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_of_what_others_bring_do_not_lead_through_the_disk() {
+        use std::os::unix::fs::symlink;
+
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let put = |place: &str| {
+            fs::create_dir_all(base.join(place)).unwrap();
+            fs::write(base.join(place).join("SKILL.md"), TEXT).unwrap();
+        };
+        (0..bounds::OUTSIDE + 100).for_each(|at| put(&format!("disk/s{at:04}")));
+        ["plugin/skills/own", "plugin/more/inner", "repo/.claude/skills/own"].into_iter().for_each(put);
+        fs::create_dir_all(base.join("repo/.git")).unwrap();
+        let skills = base.join("plugin/skills");
+        fs::create_dir(skills.join("one")).unwrap();
+        symlink("../../../disk/s0001/SKILL.md", skills.join("one/SKILL.md")).unwrap();
+        for (target, link) in [("../../disk", "out"), ("../more", "in"), ("/", "root"), ("../../disk/s0002", "skill")] {
+            symlink(target, skills.join(link)).unwrap();
+        }
+        symlink("../../../disk", base.join("repo/.claude/skills/out")).unwrap();
+        let plugin = Plugin {
+            name: "p".into(),
+            id: "p@x".into(),
+            root: base.join("plugin"),
+            data: base.join("data"),
+            skills: vec![skills],
+            commands: Vec::new(),
+        };
+        let found = discover_plugin(&Arc::new(plugin));
+        let names: Vec<&str> = found.skills.iter().map(|skill| skill.name.as_str()).collect();
+        let told: Vec<String> =
+            found.problems.iter().map(|problem| problem.what.replace(base.to_str().unwrap(), "")).collect();
+        let out = |to: &str| format!("is a link to {to}, outside the plugin");
+        let want = [out("/disk/s0001/SKILL.md"), out("/disk"), out("/"), out("/disk/s0002")];
+        assert_eq!((names.as_slice(), told.as_slice()), (["inner", "own"].as_slice(), want.as_slice()));
+        // What links of a repository lead to has an end, too.
+        let project = base.join("repo");
+        let found = discover(&Folders { project, ..folders(&base) }, &[]);
+        let told: Vec<&str> = found.problems.iter().map(|problem| problem.what.as_str()).collect();
+        assert_eq!(found.skills.len(), 1 + bounds::OUTSIDE - 2);
+        assert_eq!(told, ["a link leads to more than 500 folders outside the project"]);
     }
 
     #[cfg(unix)]

@@ -12,7 +12,7 @@ const OPEN: &str = "<system-reminder>\n";
 const CLOSE: &str = "\n</system-reminder>";
 
 /// The text as long as it was, without what would end the reminder it is put into, or begin one: files and programs write it, too.
-fn unmarked(text: &str) -> Cow<'_, str> {
+pub fn unmarked(text: &str) -> Cow<'_, str> {
     static TAG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?i)<([\s/]*system-reminder)").ok());
     let with = |tag: &Captures<'_>| format!("[{}", &tag[1]);
     TAG.as_ref().map_or(Cow::Borrowed(text), |tag| tag.replace_all(text, with))

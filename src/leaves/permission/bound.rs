@@ -100,10 +100,10 @@ impl Bound {
                 " – runs what the sources of the folder hold when it starts: changes in them do not ask again"
             }
             Reach::Folder => {
-                " – may run any script of the folder: a change in one asks again, one in another file does not"
+                " – can run any script in the folder: a change to a script asks again, a change to another file does not"
             }
             Reach::Session => {
-                " – may run any script of the folder, and those are too many to watch: asks in every session"
+                " – can run any script in the folder, and there are too many to watch: asks in every session"
             }
         }
     }

@@ -92,7 +92,7 @@ pub fn decide(query: &Query, files: &dyn Files) -> Decision {
             }
             _ => named(query, Some(kind), Unruled::Allow),
         },
-        Access::Foreign { read_only } => foreign(query, *read_only),
+        Access::Foreign { read_only, changed, .. } => foreign(query, *read_only, changed.as_deref()),
     };
     if escapes {
         escape(query, &mut decision, confines);
@@ -405,8 +405,15 @@ enum Unruled {
 pub(super) const EARLIER: &str = "earlier";
 
 fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
+    let whole = match query.access {
+        Access::Foreign { whole, .. } => whole.as_deref(),
+        _ => None,
+    };
+    let covers = |entry: &&Entry| {
+        entry.rule.covers_name(query.tool, name) || whole.is_some_and(|whole| entry.rule.covers_name(whole, name))
+    };
     for behavior in [Behavior::Deny, Behavior::Ask] {
-        if let Some(entry) = query.entries(behavior).find(|entry| entry.rule.covers_name(query.tool, name)) {
+        if let Some(entry) = query.entries(behavior).find(covers) {
             return Decision::new(behavior, because(entry));
         }
     }
@@ -430,11 +437,18 @@ fn named(query: &Query, name: Option<&str>, unruled: Unruled) -> Decision {
     }
 }
 
-fn foreign(query: &Query, read_only: bool) -> Decision {
+fn foreign(query: &Query, read_only: bool, changed: Option<&str>) -> Decision {
     if query.mode == Mode::Plan && !read_only {
         return named(query, None, Unruled::Deny("it is not a tool of plan mode"));
     }
-    let decision = named(query, None, Unruled::Ask);
+    let mut decision = named(query, None, Unruled::Ask);
+    // What was allowed is what it said of itself.
+    if let Some(changed) = changed
+        && (decision.behavior == Behavior::Ask || decision.behavior == Behavior::Allow && query.mode != Mode::Bypass)
+    {
+        decision =
+            Decision::new(Behavior::Ask, format!("it changed how it describes itself since it last ran:\n{changed}"));
+    }
     // An allow rule and a read-only annotation let it into plan mode; a question does not.
     if query.mode == Mode::Plan && decision.behavior == Behavior::Ask {
         return Decision::new(Behavior::Deny, "plan mode only runs this tool with an allow rule");
@@ -501,7 +515,7 @@ mod tests {
             rules.add(Behavior::Ask, rule.parse().unwrap(), Source::User);
         }
         let fetch = |url: &str| (Access::Fetch { url: url.into() }, "WebFetch");
-        let remote = |tool| (Access::Foreign { read_only: true }, tool);
+        let remote = |tool| (Access::Foreign { read_only: true, whole: None, changed: None }, tool);
         for ((access, tool), want) in [
             ((Access::Write { path: "/p/src/a.rs".into() }, "Write"), 0),
             ((Access::Write { path: "/p/lib/a.rs".into() }, "Write"), 1),
@@ -513,6 +527,36 @@ mod tests {
         ] {
             let decision = run(access.clone(), tool, &rules);
             assert_eq!((decision.behavior, decision.suggestions.len()), (Behavior::Ask, want), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn what_forbids_the_whole_name_of_a_tool_forbids_a_shorter_one() {
+        let mut rules = RuleSet::default();
+        for (behavior, rule) in [
+            (Behavior::Deny, "mcp__a__delete_all"),
+            (Behavior::Ask, "mcp__a__send_all"),
+            (Behavior::Allow, "mcp__a__send_all"),
+            (Behavior::Allow, "mcp__a__read_all"),
+        ] {
+            rules.add(behavior, rule.parse().unwrap(), Source::User);
+        }
+        for (tool, whole, want) in [
+            ("mcp__a__delete_1", Some("mcp__a__delete_all"), Behavior::Deny),
+            ("mcp__a__send_1", Some("mcp__a__send_all"), Behavior::Ask),
+            // What allows one name allows no other one.
+            ("mcp__a__read_1", Some("mcp__a__read_all"), Behavior::Ask),
+            ("mcp__a__read_all", None, Behavior::Allow),
+        ] {
+            let access = Access::Foreign { read_only: true, whole: whole.map(str::to_owned), changed: None };
+            assert_eq!(run(access, tool, &rules).behavior, want, "{tool}");
+        }
+        // What was allowed described itself in another way.
+        for (tool, want) in [("mcp__a__read_all", Behavior::Ask), ("mcp__a__delete_all", Behavior::Deny)] {
+            let access = Access::Foreign { read_only: true, whole: None, changed: Some("-a\n+b".into()) };
+            let decision = run(access, tool, &rules);
+            assert_eq!(decision.behavior, want, "{tool}");
+            assert_eq!(decision.reasons[0].contains("+b"), want == Behavior::Ask, "{decision:?}");
         }
     }
 

@@ -11,7 +11,7 @@ mod own;
 pub(super) mod todo;
 
 pub(super) use self::config::is_plain;
-pub use self::own::OwnGit;
+pub use self::own::{OwnGit, VARIABLES};
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

@@ -83,7 +83,7 @@ impl Use {
 }
 
 /// The lines that changed, with one around them.
-fn difference(before: &str, after: &str) -> Vec<String> {
+pub fn difference(before: &str, after: &str) -> Vec<String> {
     let diff = similar::TextDiff::from_lines(before, after);
     let mut lines = Vec::new();
     for (at, group) in diff.grouped_ops(1).iter().enumerate() {
@@ -138,6 +138,13 @@ impl Trust {
     pub fn add(&mut self, more: &[Use]) {
         self.agreed.extend(more.iter().map(|used| used.hash.clone()));
         self.before.extend(more.iter().cloned());
+    }
+
+    /// Takes these for agreed to, and for all that there is of something that no folder brings along.
+    pub fn agree_beside(&mut self, all: &[Use]) {
+        self.beside.retain(|old| !all.iter().any(|used| used.key == old.key));
+        self.agreed_beside.extend(all.iter().map(|used| used.hash.clone()));
+        self.beside.extend(all.iter().cloned());
     }
 
     /// Takes over what was agreed to of something that no folder brings along.

@@ -137,7 +137,8 @@ pub fn find(name: impl AsRef<OsStr>, path: Option<&OsStr>) -> io::Result<PathBuf
     all.find(outside).ok_or_else(|| {
         let brought = folders(path).iter().any(|folder| folder.is_absolute() && runs(&folder.join(name)));
         let text = format!("{} is only found where a project may have put it", name.display());
-        if brought { io::Error::new(io::ErrorKind::NotFound, text) } else { io::ErrorKind::NotFound.into() }
+        let missing = format!("no program {} in PATH: install it, or give its full path", name.display());
+        io::Error::new(io::ErrorKind::NotFound, if brought { text } else { missing })
     })
 }
 

@@ -74,7 +74,7 @@ pub(super) fn title(question: &Question) -> String {
             _ => format!("{tool} asks for permission"),
         },
         Question::Connect { place, .. } => format!("A command wants to connect to {place}"),
-        Question::Trust { uses, .. } if of_plugins(uses) => "Do you trust these plugins?".to_owned(),
+        Question::Trust { plugin: Some(id), .. } => format!("Do you trust the plugin {id}?"),
         Question::Trust { .. } => "Do you trust this folder?".to_owned(),
         Question::LocalServer { .. } => "Found a local model server".to_owned(),
         Question::Repeated { tool, times, .. } => format!("{tool} returned the same result {times} times"),
@@ -88,12 +88,6 @@ pub(super) fn title(question: &Question) -> String {
             several => format!("The agent asks {} things", several.len()),
         },
     }
-}
-
-/// Whether nothing but plugins is asked about; those of a project come with its folder.
-fn of_plugins(uses: &[String]) -> bool {
-    !uses.is_empty()
-        && uses.iter().all(|used| used.starts_with("plugin ") && !used.contains(": the plugin of this folder in "))
 }
 
 /// All that is between title and choices.
@@ -131,10 +125,12 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(&format!("· {reason}")));
             }
         }
-        Question::Trust { folder, uses, kept, gone } => {
-            lines.extend(code(&folder.to_string_lossy()));
+        Question::Trust { folder, plugin, uses, kept, gone } => {
+            if plugin.is_none() {
+                lines.extend(code(&folder.to_string_lossy()));
+            }
             lines.extend(text(match kept.is_empty() {
-                _ if of_plugins(uses) => "If you do, this can run:",
+                _ if plugin.is_some() => "If you do, this can run in every folder:",
                 true => "If you do, cocode uses these settings of the folder:",
                 false => "If you do, cocode uses these new settings of the folder:",
             }));
@@ -145,7 +141,7 @@ pub(super) fn body(question: &Question, width: usize, theme: &Theme) -> Vec<Line
                 lines.extend(dim(&format!("· no longer there: {line}")));
             }
             lines.extend(dim(&match kept.len() {
-                0 if of_plugins(uses) => "Until then nothing of it runs.".to_owned(),
+                _ if plugin.is_some() => "Until then nothing of it runs.".to_owned(),
                 0 => "Until then only its deny and ask rules apply.".to_owned(),
                 1 => "1 setting you trusted before keeps working.".to_owned(),
                 many => format!("{many} settings you trusted before keep working."),
@@ -238,9 +234,7 @@ pub(super) fn choices(question: &Question, scope: GrantScope, room: usize) -> Ve
             choices.push(choice("No, and say why", Then::Feedback));
             choices
         }
-        Question::Trust { uses, .. } if of_plugins(uses) => {
-            vec![choice("Yes, trust these plugins", yes()), choice("No", no())]
-        }
+        Question::Trust { plugin: Some(_), .. } => vec![choice("Yes, trust this plugin", yes()), choice("No", no())],
         Question::Trust { .. } => vec![choice("Yes, trust this folder", yes()), choice("No", no())],
         Question::LocalServer { .. } => vec![choice("Yes, use it", yes()), choice("No", no())],
         Question::Repeated { .. } => {

@@ -160,8 +160,13 @@ fn letters_and_digits_say_the_same() {
         [("y", r#"{"type":"yes"}"#), ("n", r#"{"type":"no","feedback":null}"#), ("<backtab>", ""), ("a", "")]
     {
         let mut run = Run::new(80, 24);
-        let question =
-            Question::Trust { folder: "/w".into(), uses: vec!["a hook".into()], kept: Vec::new(), gone: Vec::new() };
+        let question = Question::Trust {
+            folder: "/w".into(),
+            plugin: None,
+            uses: vec!["a hook".into()],
+            kept: Vec::new(),
+            gone: Vec::new(),
+        };
         run.event(Event::Ask(Ask { id: AskId(1), question, asker: None })).live().keys(keys);
         let want = if want.is_empty() { String::new() } else { format!(r#"{{"op":"answer","id":1,"answer":{want}}}"#) };
         assert_eq!(run.sent(), want, "{keys}");

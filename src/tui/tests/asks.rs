@@ -45,6 +45,7 @@ fn kinds() -> Vec<Question> {
         permission("a.txt", Some(diff)),
         Question::Trust {
             folder: "/w".into(),
+            plugin: None,
             uses: vec!["a hook: touch danger.txt".into()],
             kept: Vec::new(),
             gone: Vec::new(),

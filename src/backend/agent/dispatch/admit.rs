@@ -123,6 +123,7 @@ impl Agent {
             true => prepared,
             false => self.prepare_call(prepared.call),
         };
+        let prepared = self.reached(prepared, cancel).await;
         let ready = match self.fitting(prepared) {
             Ok(ready) => ready,
             Err((id, problem)) => {

@@ -111,7 +111,7 @@ impl Grounds<'_> {
         let lax = matches!(self.mode, Mode::AcceptEdits | Mode::Edits | Mode::Bypass);
         let changes = match access {
             Access::Write { .. } | Access::Shell { .. } => true,
-            Access::Foreign { read_only } => !read_only,
+            Access::Foreign { read_only, .. } => !read_only,
             _ => false,
         };
         let named = |entry: &Entry| entry.source == Source::Skill && entry.behavior == Behavior::Allow;

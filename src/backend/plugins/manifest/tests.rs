@@ -29,6 +29,7 @@ fn check(files: &[(&str, &str)], want: &str, told: &[&str]) {
                 }
             }
             parts.extend(manifest.hooks.lines());
+            parts.extend(manifest.servers.iter().map(|server| format!("server {} {}", server.name, server.entry)));
             parts.extend(manifest.unsupported.iter().map(|(what, names)| format!("{what} {}", names.join(" "))));
             parts.join("; ")
         },
@@ -77,10 +78,18 @@ fn a_manifest_may_be_missing_and_names_the_plugin() {
 fn what_is_not_a_manifest_loads_nothing() {
     manifest("", "none", &["is not valid JSON"]);
     manifest("[]", "none", &["is not a JSON object"]);
+    check(
+        &[("own.json", "{\"name\": \"own\"}"), (FILE, "-> ../own.json")],
+        "own",
+        &["has nothing that could be loaded"],
+    );
+    for target in ["-> /etc/hostname", "-> ../../other.json", "-> gone"] {
+        check(&[(FILE, target), ("skills/a/SKILL.md", "x")], "none", &["leads out of the plugin, or nowhere"]);
+    }
     manifest("{\"name\": \"x\",}", "none", &["is not valid JSON: trailing comma at line 1"]);
     manifest(&"[".repeat(100_000), "none", &["is not valid JSON: recursion limit"]);
     manifest(&format!("{{\"name\": \"{}\"}}", "x".repeat(2 << 20)), "none", &["is larger than 1 MiB"]);
-    check(&[(FILE, "-> plugin.json")], "none", &["cannot be read"]);
+    check(&[(FILE, "-> plugin.json")], "none", &["leads out of the plugin, or nowhere"]);
     check(&[(".claude-plugin/plugin.json/x", "")], "none", &["cannot be read: is not a regular file"]);
 }
 
@@ -232,10 +241,10 @@ fn hooks_come_from_files_and_from_the_manifest() {
 
 #[test]
 fn what_nothing_is_done_with_is_named() {
-    check(&[(".mcp.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#)], "demo; MCP servers a b", &[]);
+    check(&[(".mcp.json", r#"{"mcpServers": {"a": {}, "b": {}}}"#)], "demo; server a {}; server b {}", &[]);
     check(
         &[(FILE, r#"{"name": "demo", "mcpServers": {"a": {}}}"#), (".mcp.json", r#"{"b": {}}"#)],
-        "demo; MCP servers b a",
+        "demo; server b {}; server a {}",
         &[],
     );
     check(

@@ -75,6 +75,9 @@ impl Decided {
                 Lasts::User => "allowed in every project",
             },
             (Matter::Call | Matter::Connect, false) => "denied",
+            // A folder is named by its path.
+            (Matter::Trust, true) if self.what.starts_with("plugin ") => "trusted this",
+            (Matter::Trust, false) if self.what.starts_with("plugin ") => "did not trust this",
             (Matter::Trust, true) => "trusted this folder",
             (Matter::Trust, false) => "did not trust this folder",
             (Matter::Server, true) => "allowed this model server",

@@ -11,8 +11,8 @@ use crate::stdx::git::{User, Variables};
 use crate::stdx::process::{Captured, command_without};
 use crate::stdx::programs;
 
-/// What git takes from the environment in place of what is in the folder.
-const VARIABLES: [&str; 16] = [
+/// What git takes from the environment in place of what is in the folder, or of its own programs and protocols.
+pub const VARIABLES: [&str; 22] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
     "GIT_COMMON_DIR",
@@ -28,6 +28,12 @@ const VARIABLES: [&str; 16] = [
     "GIT_DIFF_OPTS",
     "GIT_ATTR_SOURCE",
     "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "GIT_SHALLOW_FILE",
+    "GIT_GRAFT_FILE",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_ALLOW_PROTOCOL",
+    "GIT_PROTOCOL_FROM_USER",
     "GIT_ASKPASS",
 ];
 

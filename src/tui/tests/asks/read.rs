@@ -11,7 +11,7 @@ use crate::protocol::Question;
 fn a_yes_waits_for_the_end_of_the_text() {
     let long: String = (1..=30).map(|n| format!("echo {n} && \\\n")).collect::<String>() + "rm -rf /";
     let uses = (1..=40).map(|n| format!("hook {n}")).collect();
-    let trust = Question::Trust { folder: "/w".into(), uses, kept: Vec::new(), gone: Vec::new() };
+    let trust = Question::Trust { folder: "/w".into(), plugin: None, uses, kept: Vec::new(), gone: Vec::new() };
     for size in [(40, 12), (80, 24), (40, 6), (20, 6)] {
         for (question, yes) in [(permission(&long, None), "1<enter>"), (trust.clone(), "1<enter>")] {
             let mut run = Run::new(size.0, size.1);
