@@ -28,6 +28,7 @@ const TREE: &str = "set -e
     printf 'new:\\n\\tgit worktree add -q --detach out/tree && git init -q out/r && echo x > out/r/.git/hooks/y && mv out/r out/s\\n' >> Makefile
     printf 'deleted:\\n\\tmkdir \"d (deleted)\"; echo evil > \"d (deleted)/x\"; mv \"d (deleted)/x\" .git/hooks/pre-commit\\n' >> Makefile
     printf 'leading:\\n\\tmkdir e; echo evil > e/config.toml; ln -s e .cargo\\n' >> Makefile
+    printf 'kernel:\\n\\t: >> /proc/sys/kernel/core_pattern\\n' >> Makefile
     printf 'bin:\\n\\tmkdir -p ../.config/zsh && echo evil > ../.config/zsh/.zshrc\\n' >> Makefile";
 
 fn is_there(program: &str) -> bool {
@@ -78,6 +79,7 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
         ("Bash(make:*)", "make replaced", ".git/worktrees/tree/commondir"),
         ("Bash(make:*)", "make away", ".git/worktrees/tree/commondir"),
         ("Bash(make:*)", "make bin", "../.config/zsh"),
+        ("Bash(make:*)", "make kernel", "/proc/sys/kernel/core_pattern"),
         ("Bash(make:*)", "make new", ""),
         ("Bash(git branch:*)", "git branch --set-upstream-to=main other", ".git/config"),
         ("Bash(git config:*)", "git config core.fsmonitor ./evil", ".git/config"),
@@ -123,6 +125,18 @@ async fn a_rule_does_not_speak_for_what_is_protected() {
             }
         }
     }
+}
+
+/// What undo keeps of a file that was moved is no other name of it.
+#[tokio::test]
+async fn a_file_that_one_command_moved_can_be_written_by_the_next() {
+    if !confines().await {
+        return;
+    }
+    let rules = "'Bash(mv:*)', 'Bash(tee:*)'";
+    let ran = ran(rules, &["mv src/a src/b", "echo two | tee src/b", "echo three | tee -a src/b"]).await;
+    let told = text(Path::new("/"), ran.log().to_str().unwrap());
+    assert_eq!(text(&ran.project(), "src/b"), "two\nthree\n", "{told}");
 }
 
 /// A rule-allowed command does not take hold of a process that it did not start: through one it would do what the guard never

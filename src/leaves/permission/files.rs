@@ -82,8 +82,9 @@ pub trait Files {
         Some(Vec::new())
     }
 
-    /// Where the repository around the folder, or the user, has its hooks.
-    fn hooks(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
+    /// What git obeys of the repository around the folder, and of the user's own settings, beside what has its place in `.git`:
+    /// folders of hooks, and files of settings.
+    fn git_obeys(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
         Vec::new()
     }
 
@@ -254,8 +255,8 @@ impl Files for Disk {
         repository::tracked(folder)
     }
 
-    fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
-        repository::hook_folders(folder, user)
+    fn git_obeys(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        repository::obeyed(folder, user)
     }
 
     fn live_hooks(&self, folder: &Path, user: git::User<'_>) -> Result<Vec<PathBuf>, String> {

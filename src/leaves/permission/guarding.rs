@@ -18,7 +18,7 @@ pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
     // A project may lie among our own files: there it is one like any other.
     let apart = |folder: &PathBuf| !roots.iter().any(|root| root.starts_with(folder));
     let own = places.own.iter().chain([&places.cocode_home]).filter(|own| !own.as_os_str().is_empty());
-    let own = own.map(|own| files.resolve(own)).chain([PathBuf::from("/etc/cocode")]);
+    let own = own.map(|own| files.resolve(own)).chain(KERNEL.map(PathBuf::from));
     let mut paths: Vec<PathBuf> = own.filter(apart).collect();
     // Wherever git obeys something for the workspace: above it, in another repository, in a folder that it names.
     let elsewhere = (!roots.iter().any(|root| root == cwd)).then_some(cwd);
@@ -27,8 +27,8 @@ pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
         for repository in repositories.filter(|folder| files.is_file(&folder.join("HEAD"))) {
             paths.extend(OF_GIT.iter().map(|name| repository.join(name)));
         }
-        let hooks = files.hooks(folder, places.git_user()).into_iter().map(|hooks| files.resolve(&hooks));
-        paths.extend(hooks.filter(apart));
+        let obeyed = files.git_obeys(folder, places.git_user()).into_iter().map(|path| files.resolve(&path));
+        paths.extend(obeyed.filter(apart));
     }
     // What is run by its name, and what makes an environment of the folder above.
     let project = |folder: &Path| {
@@ -57,6 +57,9 @@ pub(super) fn guard(query: &Query, cwd: &Path, files: &dyn Files) -> Guard {
     guard.free = tools.into_iter().filter(|tool| guard.says(tool) == Guarded::Free).chain(granted).collect();
     guard
 }
+
+/// What the kernel runs or obeys, and our own settings for all users.
+const KERNEL: [&str; 4] = ["/etc/cocode", "/proc/sys", "/proc/sysrq-trigger", "/sys"];
 
 /// What says of a folder that it is an environment of Python's or conda's.
 const ENVIRONMENT: [&str; 2] = ["pyvenv.cfg", "conda-meta"];

@@ -185,16 +185,16 @@ impl Places {
             }
         }
         let folders = [&lexical, &real].into_iter().filter_map(|path| path.parent());
-        let mut hooks = folders.flat_map(|folder| files.hooks(folder, self.git_user()));
-        let lies_in = |hooks: &PathBuf| {
-            let hooks = files.resolve(hooks);
-            // Of a project that has them at its top, only what has a hook's name.
-            match self.workspace().any(|root| files.resolve(root).starts_with(&hooks)) {
-                true => real.parent() == Some(&hooks) && real.extension().is_none(),
-                false => under(&real, &hooks),
+        let mut obeyed = folders.flat_map(|folder| files.git_obeys(folder, self.git_user()));
+        let lies_in = |obeyed: &PathBuf| {
+            let obeyed = files.resolve(obeyed);
+            // Of a project that has hooks at its top, only what has a hook's name.
+            match self.workspace().any(|root| files.resolve(root).starts_with(&obeyed)) {
+                true => real.parent() == Some(&obeyed) && real.extension().is_none(),
+                false => under(&real, &obeyed),
             }
         };
-        hooks.any(|hooks| lies_in(&hooks)).then(|| format!("{} is run by git", shown(path)))
+        obeyed.any(|obeyed| lies_in(&obeyed)).then(|| format!("git runs or obeys {}", shown(path)))
     }
 
     /// Whether the file tells a build server what to run.
@@ -261,8 +261,10 @@ impl Places {
                     found = Some(path.to_owned());
                     return Step::Stop;
                 }
-                // Git's own copies of what was committed.
-                if path.ends_with(".git/objects") { Step::Past } else { Step::Into }
+                // Git's own copies of what was committed, and ours of what commands changed.
+                let copies = path.ends_with(".git/objects")
+                    || path.ends_with("commands") && files.is_file(&path.with_file_name("transcript.jsonl"));
+                if copies { Step::Past } else { Step::Into }
             });
         }
         found.map(|other| format!("{} is {} by another name", shown(path), other.display()))

@@ -18,6 +18,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::files::{Disk, Files};
+use crate::sandbox::guard::OF_GIT;
 use crate::stdx::git::User;
 use crate::stdx::regular;
 
@@ -129,17 +130,27 @@ pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(names.into_iter().map(|name| root.join(String::from_utf8_lossy(&name).as_ref())).collect())
 }
 
-/// What the repository around the folder and the user's own files set, with the top of its work tree.
-fn all_settings(folder: &Path, user: User<'_>) -> Option<(PathBuf, Vec<config::Setting>)> {
+/// The top of the work tree around a folder, and the folders that are its repository's own: of the work tree, and common to all.
+fn around(folder: &Path) -> Option<(PathBuf, [PathBuf; 2])> {
     let root = top(folder)?;
     let own = git_dir(&root, &root.join(".git")).ok()?;
     let common = common_dir(&own).unwrap_or_else(|_| own.clone());
-    let read = |file: PathBuf| config::parse(&content(&file, MAX_CONFIG).ok()??).ok();
-    let here = [common.join("config"), own.join("config.worktree")].into_iter().filter_map(read).flatten();
-    Some((root, here.chain(of_user(user).into_iter().flat_map(|(_, settings)| settings)).collect()))
+    Some((root, [common, own]))
 }
 
-/// Most files that the user's own configuration is read from.
+/// The repository's own files of settings, with those that they include, and what each sets.
+fn of_repository([common, own]: &[PathBuf; 2], user: User<'_>) -> Vec<(PathBuf, Vec<config::Setting>)> {
+    with_included(vec![own.join("config.worktree"), common.join("config")], user)
+}
+
+/// What the repository around the folder and the user's own files set, with the top of its work tree.
+fn all_settings(folder: &Path, user: User<'_>) -> Option<(PathBuf, Vec<config::Setting>)> {
+    let (root, folders) = around(folder)?;
+    let files = of_repository(&folders, user).into_iter().chain(of_user(user));
+    Some((root, files.flat_map(|(_, settings)| settings).collect()))
+}
+
+/// Most files that a configuration is read from.
 const MAX_INCLUDED: usize = 32;
 
 /// Where the system keeps settings for all its users, by how git was installed.
@@ -148,7 +159,11 @@ const SYSTEM: [&str; 3] = ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/opt/h
 /// The files of settings that are not the repository's, the system's first, with those that they include whatever the
 /// condition, and what each sets.
 fn of_user(user: User<'_>) -> Vec<(PathBuf, Vec<config::Setting>)> {
-    let mut left: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(user.settings()).rev().collect();
+    with_included(SYSTEM.iter().map(PathBuf::from).chain(user.settings()).rev().collect(), user)
+}
+
+/// Files of settings, the last one first, with those that they include whatever the condition, and what each sets.
+fn with_included(mut left: Vec<PathBuf>, user: User<'_>) -> Vec<(PathBuf, Vec<config::Setting>)> {
     let mut all = Vec::new();
     while let Some(file) = left.pop().filter(|_| all.len() < MAX_INCLUDED) {
         let Ok(Some(bytes)) = content(&file, MAX_CONFIG) else { continue };
@@ -161,7 +176,7 @@ fn of_user(user: User<'_>) -> Vec<(PathBuf, Vec<config::Setting>)> {
     all
 }
 
-/// The path that a setting of such a file names.
+/// The path that a setting of a file names.
 fn from_user(user: User<'_>, file: &Path, setting: &config::Setting) -> Option<PathBuf> {
     let value = setting.value.as_deref()?;
     match value.strip_prefix("~/") {
@@ -202,12 +217,21 @@ pub(super) fn reads(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
     all.iter().map(|path| Disk.resolve(path)).collect()
 }
 
-/// Where the repository around the folder, and the user's own settings, have its hooks beside `.git/hooks`.
-pub(super) fn hook_folders(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
-    let Some((root, settings)) = all_settings(folder, user) else { return Vec::new() };
-    let settings = settings.into_iter().filter(|setting| setting.is("core", "hookspath"));
-    let named = settings.filter_map(|setting| setting.value).filter(|path| !path.is_empty());
-    named.map(|path| hooks::expanded(&root, &path, user.home)).collect()
+/// What git obeys of the repository around the folder, and of the user's own settings, beside what has its place in `.git`:
+/// folders of hooks, files that settings include, and what a link in `.git` leads to.
+pub(super) fn obeyed(folder: &Path, user: User<'_>) -> Vec<PathBuf> {
+    let Some((root, folders)) = around(folder) else { return Vec::new() };
+    let mut all = Vec::new();
+    for (file, settings) in of_repository(&folders, user).into_iter().chain(of_user(user)) {
+        for setting in settings {
+            let named = setting.value.as_deref().filter(|path| !path.is_empty() && setting.is("core", "hookspath"));
+            all.extend(named.map(|path| hooks::expanded(&root, path, user.home)));
+            all.extend(Some(&setting).filter(|setting| setting.includes()).and_then(|one| from_user(user, &file, one)));
+        }
+    }
+    let own = folders.iter().flat_map(|folder| OF_GIT.iter().map(|name| folder.join(name)));
+    all.extend(own.filter(|path| path.is_symlink()).map(|path| Disk.resolve(&path)));
+    all
 }
 
 /// Whether an address of a remote, as git shows it in the folder, holds an account.

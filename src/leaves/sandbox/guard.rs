@@ -154,6 +154,11 @@ fn same(name: &OsStr, known: &str) -> bool {
     name.eq_ignore_ascii_case(known)
 }
 
+fn ends(name: &OsStr, ending: &str) -> bool {
+    let name = name.as_encoded_bytes();
+    name.len() >= ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+}
+
 fn is_one_of(list: &[&str], name: &OsStr) -> bool {
     list.iter().any(|known| same(name, known))
 }
@@ -162,7 +167,8 @@ fn is_one_of(list: &[&str], name: &OsStr) -> bool {
 fn named(parts: &[&OsStr]) -> Guarded {
     let [first, rest @ ..] = parts else { return Guarded::Free };
     let told = |kept: bool| if kept { Guarded::Kept } else { Guarded::Free };
-    if same(first, ".git") {
+    // A bare repository has its name before that.
+    if ends(first, ".git") {
         return match rest {
             [] => Guarded::Repository,
             [first, _, third] if same(first, "worktrees") && same(third, "commondir") => Guarded::Once,
@@ -175,10 +181,7 @@ fn named(parts: &[&OsStr]) -> Guarded {
     }
     let file = rest.is_empty()
         && (is_one_of(PROFILES, first)
-            || PROFILE_ENDINGS.iter().any(|ending| {
-                let (name, ending) = (first.as_encoded_bytes(), ending.as_bytes());
-                name.len() > ending.len() && name[name.len() - ending.len()..].eq_ignore_ascii_case(ending)
-            }));
+            || PROFILE_ENDINGS.iter().any(|ending| first.len() > ending.len() && ends(first, ending)));
     told(file || is_one_of(&FOLDERS, first) || PROFILE_PATHS.iter().any(|path| begins(parts, path)))
 }
 
@@ -197,7 +200,7 @@ fn is_above(parts: &[&OsStr], home: bool) -> bool {
     let above =
         |path: &&[&str]| path.len() > parts.len() && path.iter().zip(parts).all(|(known, part)| same(part, known));
     let in_git = matches!(parts, [first, second, ..]
-        if same(first, ".git") && is_one_of(&["modules", "worktrees"], second));
+        if ends(first, ".git") && is_one_of(&["modules", "worktrees"], second));
     in_git
         || PROFILE_PATHS.iter().chain(&OTHERS).any(above)
         || home && (names::HOME.iter().any(above) || matches!(parts, [only] if same(only, names::SETTINGS)))
@@ -253,6 +256,9 @@ mod tests {
             ("/p/.GIT/Config", Kept),
             ("/p/.git/hooks", Kept),
             ("/p/sub/.git/hooks/pre-commit", Kept),
+            ("/p/bare.git", Repository),
+            ("/p/bare.git/hooks/update", Kept),
+            ("/p/bare.git/objects/x", Free),
             ("/p/.git/commondir", Kept),
             ("/p/.git/worktrees/w/commondir", Once),
             ("/p/.git/worktrees/w/config.worktree", Kept),

@@ -22,7 +22,7 @@ pub(in crate::permission) struct Remembered<'a> {
     real: RefCell<HashMap<PathBuf, PathBuf>>,
     names: RefCell<HashMap<PathBuf, Vec<String>>>,
     repositories: RefCell<HashMap<(PathBuf, bool), Result<(), String>>>,
-    hooks: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
+    obeyed: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
     live_hooks: RefCell<HashMap<PathBuf, Result<Vec<PathBuf>, String>>>,
     steps: Cell<usize>,
 }
@@ -35,7 +35,7 @@ impl Remembered<'_> {
             real: RefCell::default(),
             names: RefCell::default(),
             repositories: RefCell::default(),
-            hooks: RefCell::default(),
+            obeyed: RefCell::default(),
             live_hooks: RefCell::default(),
             steps: Cell::new(0),
         }
@@ -138,8 +138,8 @@ impl Files for Remembered<'_> {
         self.files.tracked(folder)
     }
 
-    fn hooks(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
-        self.hooks.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.hooks(folder, user)).clone()
+    fn git_obeys(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
+        self.obeyed.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.git_obeys(folder, user)).clone()
     }
 
     fn live_hooks(&self, folder: &Path, user: git::User<'_>) -> Result<Vec<PathBuf>, String> {

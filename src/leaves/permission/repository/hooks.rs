@@ -120,6 +120,34 @@ mod tests {
         }
     }
 
+    /// What git obeys though it lies elsewhere.
+    #[cfg(unix)]
+    #[test]
+    fn files_that_settings_include_and_links_in_a_repository_are_found() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let (home, project) = (root.join("home"), root.join("p"));
+        for folder in [&home, &project.join(".git/objects"), &project.join(".git/refs"), &project.join("mine")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(project.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(project.join(".git/config"), "[include]\n\tpath = ../shared\n[core]\n\thooksPath = h\n")
+            .unwrap();
+        std::fs::write(project.join("shared"), "[includeIf \"gitdir:/\"]\n\tpath = ~/more\n").unwrap();
+        std::fs::write(home.join("more"), "[include]\n\tpath = missing\n").unwrap();
+        std::fs::write(home.join(".gitconfig"), "[include]\n\tpath = dot/git\n").unwrap();
+        std::os::unix::fs::symlink("../mine", project.join(".git/hooks")).unwrap();
+        let variables = crate::stdx::git::Variables::default();
+        let mut found = super::super::obeyed(&project, User { home: Some(&home), variables: &variables });
+        found.sort();
+        found.dedup();
+        let found: Vec<PathBuf> = found.iter().map(|path| Disk.resolve(path)).collect();
+        let want =
+            ["home/dot/git", "home/missing", "home/more", "p/shared", "p/h", "p/mine"].map(|path| root.join(path));
+        let both = |all: &[PathBuf]| all.iter().cloned().collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(both(&found), both(&want));
+    }
+
     #[test]
     fn hooks_of_git_lfs_are_known_by_every_character() {
         let temp = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ pub(super) enum Deed {
     Mount,
     /// Has the kernel itself write to a file later.
     Kernel,
-    /// A command to an open file, in the second argument: one of `ALTERING`.
+    /// A command to an open file, in the second argument: one of `ALTERING`, or one of a file system's own.
     Command,
     /// Gives up rights of its own.
     Restrict,
@@ -77,6 +77,35 @@ pub(super) enum Times {
 /// Commands that change what a file is: its flags, its project, its version, and that it cannot be changed anymore. Of 64-bit
 /// and 32-bit programs.
 pub(super) const ALTERING: [u32; 6] = [0x4008_6602, 0x4004_6602, 0x401c_5820, 0x4008_7602, 0x4004_7602, 0x4080_6685];
+
+/// File systems whose commands make, replace and remove whole trees, by the byte that says whose a command is: btrfs and
+/// bcachefs.
+pub(super) const OF_TREES: [u32; 2] = [0x94, 0xbc];
+
+/// What all programs may tell them: to share blocks, with a file that was opened to be written, and to show how things are.
+pub(super) const HARMLESS: [u32; 13] = [
+    0x4004_9409,
+    0x4020_940d,
+    0xc018_9436,
+    0x8008_9419,
+    0x81f8_943c,
+    0x8400_941f,
+    0x8018_9439,
+    0xc010_9414,
+    0xd000_941e,
+    0xd000_9411,
+    0xc070_9411,
+    0xd000_9412,
+    0xd000_943d,
+];
+
+/// A command that opens files by their numbers, on XFS. Of 64-bit and 32-bit programs.
+pub(super) const BY_NUMBER: [u32; 2] = [0xc038_586b, 0xc01c_586b];
+
+/// Whether a command makes, replaces or removes more than a file, or has it opened by its number.
+pub(super) fn is_of_trees(command: u32) -> bool {
+    OF_TREES.contains(&(command >> 8 & 0xff)) && !HARMLESS.contains(&command) || BY_NUMBER.contains(&command)
+}
 
 /// Where a path is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

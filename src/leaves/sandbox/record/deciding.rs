@@ -88,6 +88,13 @@ impl Supervisor<'_> {
                 let setting = self.setting(waiting, change)?;
                 return self.change(opened(self, at)?, Loss::Attributes, setting);
             }
+            Deed::Command if calls::is_of_trees(arguments[1] as u32) => {
+                if guards {
+                    return Err(Halt::Refused(Denied::Call("a command to the file system itself (ioctl)".to_owned())));
+                }
+                self.miss("it gave the file system itself a command, such as for a subvolume".to_owned());
+                return Err(Halt::Idle);
+            }
             Deed::Command => {
                 let setting = waiting.flags()?;
                 let what = opened(self, 0)?;
@@ -128,7 +135,7 @@ impl Supervisor<'_> {
         let (flags, mode) = match flags {
             Flags::In(at) => (waiting.arguments[at] as u32, waiting.arguments[at + 1] as u32),
             // Its flags are in memory, where they can be changed.
-            Flags::Pointed(_) if self.hand.is_some() && !self.guarding.is_empty() => return Err(Halt::Missing),
+            Flags::Pointed(_) if self.hand.is_some() => return Err(Halt::Missing),
             Flags::Pointed(at) => match waiting.how(waiting.arguments[at])? {
                 [flags, mode, 0] => (flags as u32, mode as u32),
                 // In another root than the program's, or less of it.
@@ -164,6 +171,10 @@ impl Supervisor<'_> {
         };
         let seen = self::found(&spot)?;
         let makes = creates && seen.is_none();
+        // The kernel takes a number for it before it makes or empties the file.
+        if (makes || flags.contains(OFlags::TRUNC)) && !caller::may_open_more(waiting.program.thread) {
+            return Err(Halt::Fails(Errno::MFILE));
+        }
         if creates && (spot.slash || !only_new && seen.as_ref().is_some_and(Seen::is_folder)) {
             return Err(Halt::Fails(Errno::ISDIR));
         }
@@ -258,7 +269,8 @@ impl Supervisor<'_> {
         // A write through the new name changes the old one, too. A file without a name has none to change.
         match (&from, seen) {
             (Found::Named(spot), Some(seen)) => {
-                self.touch(spot, &seen, Loss::Name)?;
+                let loss = self.recorder.as_ref().map_or(Loss::Name, |recorder| recorder.loss_of_name(&to.path));
+                self.touch(spot, &seen, loss)?;
                 if seen.kind() == FileType::Socket {
                     self.note_born(&to.path)?;
                     return Ok(hand::link(from, to));

@@ -210,10 +210,16 @@ fn held(number: c_long, deed: Deed) -> Vec<sock_filter> {
             allow(),
         ],
         Deed::Command => {
-            let commands = u8::try_from(calls::ALTERING.len()).unwrap_or(u8::MAX);
-            let mut part = vec![jump(libc::BPF_JEQ, number, 0, 2 * commands + 2), load(ARGUMENTS + 8)];
-            part.extend(calls::ALTERING.iter().flat_map(|command| [jump(libc::BPF_JEQ, *command, 0, 1), hold()]));
-            part.push(allow());
+            let is = |command: u32, then: sock_filter| [jump(libc::BPF_JEQ, command, 0, 1), then];
+            let mut rest = vec![load(ARGUMENTS + 8)];
+            rest.extend(calls::ALTERING.iter().chain(&calls::BY_NUMBER).flat_map(|command| is(*command, hold())));
+            rest.extend(calls::HARMLESS.iter().flat_map(|command| is(*command, allow())));
+            rest.push(code(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, 0xff00));
+            rest.extend(calls::OF_TREES.iter().flat_map(|own| is(own << 8, hold())));
+            rest.push(allow());
+            let over = u8::try_from(rest.len()).unwrap_or(u8::MAX);
+            let mut part = vec![jump(libc::BPF_JEQ, number, 0, over)];
+            part.extend(rest);
             part
         }
         _ => vec![jump(libc::BPF_JEQ, number, 0, 1), hold()],

@@ -155,7 +155,9 @@ pub(super) fn open_again(held: OwnedFd, flags: OFlags) -> Work {
 }
 
 fn again(held: &OwnedFd, flags: OFlags) -> io::Result<Done> {
-    let asked = flags.difference(OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW);
+    // By itself the second one asks for a device that nobody else uses.
+    let creating = if flags.contains(OFlags::CREATE) { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
+    let asked = flags.difference(creating | OFlags::NOFOLLOW);
     opened(libc::AT_FDCWD, &CString::new(shown(held))?, asked, flags, 0)
 }
 

@@ -276,7 +276,7 @@ impl Program {
             let read = self.read(from, &mut text[start..])?;
             if let Some(end) = text[start..start + read].iter().position(|byte| *byte == 0) {
                 text.truncate(start + end);
-                return Ok(text);
+                return if text.len() < LONGEST { Ok(text) } else { Err(Errno::NAMETOOLONG.into()) };
             }
             text.truncate(start + read);
         }

@@ -65,6 +65,13 @@ impl Program {
     /// What a call changes or opens: what its path leads to.
     pub(super) fn object(self, place: Place, arguments: &[u64; 6]) -> Result<Found, Fault> {
         let flag = |at: usize, flag: AtFlags| arguments[at] as u32 & flag.bits() != 0;
+        if let Last::FollowedUnless(at) | Last::FollowedIf(at) = place.last {
+            let follows =
+                if place.last == Last::FollowedIf(at) { AtFlags::SYMLINK_FOLLOW } else { AtFlags::SYMLINK_NOFOLLOW };
+            if flag(at, !(follows | AtFlags::EMPTY_PATH)) {
+                return Err(Errno::INVAL.into());
+            }
+        }
         let (follow, empty) = match place.last {
             Last::Followed => (true, false),
             Last::Kept => (false, false),

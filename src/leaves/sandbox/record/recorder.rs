@@ -161,16 +161,20 @@ impl Recorder {
 
     /// Saves what is at a path. What cannot be saved is told.
     pub(super) fn touch(&mut self, spot: &Spot, seen: &Seen, loss: Loss) -> Result<Option<Before>, Stop> {
-        if self.skips(&spot.path) {
-            return Ok(None);
+        let skipped = self.skips(&spot.path);
+        if !skipped {
+            self.again(&spot.path, Some(seen))?;
         }
-        self.again(&spot.path, Some(seen))?;
+        // A file that is kept under a second name may have been moved to where nothing is recorded.
         if seen.is_file() {
             match loss {
                 Loss::Content => self.part(seen)?,
                 Loss::Attributes => self.retime(seen)?,
                 Loss::Name => {}
             }
+        }
+        if skipped {
+            return Ok(None);
         }
         let known = match self.paths.get(&spot.path) {
             Some(Known::Wholly) => return Ok(None),
@@ -208,6 +212,11 @@ impl Recorder {
         let whole = loss != Loss::Attributes;
         self.paths.insert(spot.path.clone(), if whole { Known::Wholly } else { Known::Attributes(before.clone()) });
         Ok(Some(before))
+    }
+
+    /// What a file loses that gets another name: where nothing is recorded, a later command may write to it unseen.
+    pub(super) fn loss_of_name(&self, to: &Path) -> Loss {
+        if self.skips(to) { Loss::Content } else { Loss::Name }
     }
 
     /// Notes that nothing was at a path that is about to be created.
@@ -275,7 +284,7 @@ impl Recorder {
             return Ok(self.missed(why)?);
         }
         *left -= 1;
-        self.touch(from, seen, Loss::Name)?;
+        self.touch(from, seen, self.loss_of_name(to))?;
         // What is there already is exchanged, or keeps this call from happening: nobody makes it.
         if fs::symlink_metadata(to).is_err() {
             self.born(to)?;

@@ -47,7 +47,7 @@ impl Fixture {
             store: self.store(),
             largest: self.largest,
             budget: self.budget,
-            skip: ["/proc", "/dev", "/tmp"].map(PathBuf::from).to_vec(),
+            skip: [Path::new("/proc"), Path::new("/dev"), self.temp.path()].map(PathBuf::from).to_vec(),
             within: vec![self.root()],
         };
         let mut command = Command::new("bash");
@@ -357,6 +357,78 @@ fn what_is_guarded_stays() {
         }
         assert!(!root.join(".git/hooks/pre-commit").exists(), "{script}");
     }
+}
+
+/// A file system's own commands make and remove trees without any call that names a path.
+#[test]
+fn commands_of_a_file_system_are_refused_or_told() {
+    let make = "import fcntl, os\ntry: fcntl.ioctl(os.open('.', os.O_RDONLY), 0x5000940e, bytearray(4096))\nexcept OSError as e: \
+        print(e.errno)";
+    let mut fixture = Fixture::new();
+    let ran = fixture.run(&format!("python3 -c \"{make}\"; echo x > a; cp --reflink=auto a b"));
+    assert_eq!((ran.manifest.missed.len(), ran.effects.len()), (1, 0), "{:?}", ran.effects);
+    fixture.guard = Guard { roots: vec![fixture.root()], ..Guard::default() };
+    let ran = fixture.run(&format!("python3 -c \"{make}\"; cp --reflink=auto a c"));
+    assert!(matches!(ran.effects[..], [Effect::Denied { what: Denied::Call(_) }]), "{:?}", ran.effects);
+    assert_eq!(fs::read_to_string(fixture.root().join("c")).unwrap(), "x\n");
+}
+
+/// Flags in memory could be others by the time at which the kernel reads them.
+#[test]
+fn an_open_with_its_flags_in_memory_is_left_to_an_older_call() {
+    let fixture = Fixture::new();
+    let ran = fixture.run(
+        "echo x > a; python3 -c 'import ctypes; libc = ctypes.CDLL(None, use_errno=True); how = (ctypes.c_uint64 * 3)(); \
+        print(libc.syscall(437, -100, b\"a\", how, 24), ctypes.get_errno())'",
+    );
+    assert_eq!(String::from_utf8_lossy(&ran.output.stdout).trim(), format!("-1 {}", libc::ENOSYS));
+}
+
+/// Where a file goes that loses its name, others may write to it unseen.
+#[test]
+fn what_moves_to_where_nothing_is_recorded_is_kept_as_a_copy() {
+    let fixture = Fixture::new();
+    let root = fixture.root();
+    fs::create_dir(root.join("d")).unwrap();
+    for file in ["a", "b", "c", "d/f"] {
+        fs::write(root.join(file), "one").unwrap();
+    }
+    fs::hard_link(root.join("c"), fixture.temp.path().join("c")).unwrap();
+    let ran = fixture.run(
+        "mv a ../a; echo evil > ../a; ln b ../b; echo evil > ../b; rm c; echo evil > ../c; mv d ../d; echo evil > ../d/f",
+    );
+    for (path, want) in [("a", "evil\n"), ("b", "evil\n"), ("c", "evil\n"), ("d/f", "evil\n")] {
+        let touched = ran.manifest.touched.iter().find(|touched| touched.path == root.join(path)).unwrap();
+        let kept = touched.saved().map(|name| fs::read_to_string(fixture.store().join(name)).unwrap());
+        assert_eq!(kept.as_deref(), Some("one"), "{path}");
+        assert_eq!(fs::read_to_string(fixture.temp.path().join(path)).unwrap(), want, "{path}");
+    }
+    // By a later command.
+    let ran = Fixture::new();
+    fs::write(ran.root().join("a"), "one").unwrap();
+    let manifest = ran.run("mv a ../a").manifest;
+    fs::write(ran.temp.path().join("a"), "evil").unwrap();
+    let kept = manifest.touched[0].saved().map(|name| fs::read_to_string(ran.store().join(name)).unwrap());
+    assert_eq!(kept.as_deref(), Some("one"));
+}
+
+/// What the kernel refuses before it does anything.
+#[test]
+fn calls_that_cannot_succeed_change_nothing() {
+    let fixture = Fixture::new();
+    fs::write(fixture.root().join("a"), "one").unwrap();
+    let ran = fixture.run(
+        "python3 -c 'import ctypes, os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4)); os.dup(0)
+for path, flags in [(\"a\", os.O_WRONLY | os.O_TRUNC), (\"b\", os.O_WRONLY | os.O_CREAT)]:
+    try: os.open(path, flags)
+    except OSError as e: print(e.errno)
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.linkat(-100, b\"a\", -100, b\"c\", 8), ctypes.get_errno(), libc.utimensat(-100, b\"a\", 0, 8), ctypes.get_errno())'",
+    );
+    let said = String::from_utf8_lossy(&ran.output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(said, "24 24 -1 22 -1 22", "{:?}", ran.output);
+    assert_eq!(fs::read_to_string(fixture.root().join("a")).unwrap(), "one");
+    assert!(!fixture.root().join("b").exists() && !fixture.root().join("c").exists());
 }
 
 /// In a folder that all share a command changes what it has made.
