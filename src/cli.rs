@@ -4,6 +4,7 @@ mod find;
 mod import;
 mod mcp;
 mod plugin;
+mod sdk;
 mod skills;
 mod subcommand;
 
@@ -16,8 +17,10 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 pub use crate::engine::doctor::Here;
+pub use sdk::Given;
 pub use subcommand::{Own, run};
 
+use crate::headless::Talk;
 use crate::permission::Mode;
 use crate::stdx::nearest::nearest;
 use crate::stdx::schema::Schema;
@@ -46,6 +49,10 @@ pub struct Cli {
     /// Work in this folder
     #[arg(long, value_name = "DIR", global = true)]
     pub cwd: Option<PathBuf>,
+
+    /// Flags of the Claude Agent SDK that mean nothing here.
+    #[arg(skip)]
+    pub ignored: Vec<String>,
 }
 
 /// The flags of a session.
@@ -59,11 +66,11 @@ pub struct Flags {
     pub print: bool,
 
     /// With -p: format of the answer
-    #[arg(long, alias = "outputFormat", value_enum, requires = "print", default_value_t)]
+    #[arg(long, alias = "outputFormat", value_enum, default_value_t)]
     pub output_format: OutputFormat,
 
     /// With -p: format of stdin
-    #[arg(long, alias = "inputFormat", value_enum, requires = "print", default_value_t)]
+    #[arg(long, alias = "inputFormat", value_enum, default_value_t)]
     pub input_format: InputFormat,
 
     /// [provider/]id, or a role: haiku, sonnet, opus
@@ -128,7 +135,7 @@ pub struct Flags {
     pub plugin_dir: Vec<PathBuf>,
 
     /// With -p: the answer must match this JSON Schema (text or file)
-    #[arg(long, alias = "jsonSchema", value_name = "SCHEMA", requires = "print")]
+    #[arg(long, alias = "jsonSchema", value_name = "SCHEMA")]
     pub json_schema: Option<String>,
 
     /// MCP servers for this session: a file like .mcp.json, or JSON; can be repeated
@@ -158,6 +165,9 @@ pub struct Flags {
     /// Write more to stderr (with -p) and to the log
     #[arg(long)]
     pub verbose: bool,
+
+    #[command(flatten)]
+    pub sdk: sdk::Flags,
 }
 
 #[derive(Debug, Clone, PartialEq, Subcommand)]
@@ -241,6 +251,8 @@ pub struct Start {
     pub offline: Offline,
     pub thinking: Option<Override>,
     pub verbose: bool,
+    /// What only programs say.
+    pub given: sdk::Given,
 }
 
 /// The formats of a run without a screen.
@@ -250,6 +262,7 @@ pub struct Headless {
     pub input: InputFormat,
     /// What the answer must fit.
     pub json_schema: Option<Schema>,
+    pub talk: Talk,
 }
 
 /// Which session to continue.
@@ -281,8 +294,14 @@ impl Cli {
     /// ends with 2 or 0.
     pub fn read(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
         let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+        let (arguments, ignored) = match sdk::speaks(&arguments) {
+            true => sdk::arguments(&Cli::command(), &arguments),
+            false => (arguments, Vec::new()),
+        };
         let cli = Cli::try_parse_from(&arguments).map_err(|error| elsewhere(&arguments, &error).unwrap_or(error))?;
+        let cli = Cli { ignored, ..cli };
         let flags = &cli.flags;
+        sdk::without_screen(flags)?;
         if flags.input_format == InputFormat::StreamJson && flags.prompt.is_some() {
             return Err(usage("--input-format stream-json reads prompts from stdin: leave out the prompt"));
         }
@@ -358,10 +377,11 @@ impl Cli {
         let json_schema = flags.json_schema.as_deref().map(read_schema).transpose()?;
         Ok(Start {
             prompt: flags.prompt.clone(),
-            headless: flags.print.then_some(Headless {
+            headless: (flags.print || sdk::hosted(flags)).then_some(Headless {
                 output: flags.output_format,
                 input: flags.input_format,
                 json_schema,
+                talk: flags.sdk.talk(flags.print),
             }),
             earlier: match (flags.continue_last, flags.resume.as_deref()) {
                 (true, _) => Earlier::Last,
@@ -370,7 +390,10 @@ impl Cli {
                 (false, Some(search)) => Earlier::Search(search.to_owned()),
             },
             fork: flags.fork_session,
-            system_prompt: flags.system_prompt.clone(),
+            system_prompt: match &flags.sdk.system_prompt_file {
+                Some(file) => Some(read_text("--system-prompt-file", file)?),
+                None => flags.system_prompt.clone(),
+            },
             append_system_prompt: flags.append_system_prompt.clone(),
             trust: flags.trust,
             offline: match (&flags.offline_script, flags.offline) {
@@ -378,8 +401,9 @@ impl Cli {
                 (None, true) => Offline::Model,
                 (None, false) => Offline::No,
             },
-            thinking: flags.thinking,
+            thinking: flags.thinking.or_else(|| flags.sdk.thinking()),
             verbose: flags.verbose,
+            given: flags.sdk.given(),
         })
     }
 }
@@ -436,12 +460,12 @@ fn dollars(text: &str) -> Result<f64, String> {
     finite.ok_or_else(|| "not an amount in dollars: use a finite number, 0 or more".to_owned())
 }
 
+fn read_text(flag: &str, file: &str) -> Result<String, clap::Error> {
+    std::fs::read_to_string(file).map_err(|error| usage(format!("{flag}: cannot read {file}: {error}")))
+}
+
 fn read_schema(given: &str) -> Result<Schema, clap::Error> {
-    let text = if given.trim_start().starts_with('{') {
-        given.to_owned()
-    } else {
-        std::fs::read_to_string(given).map_err(|error| usage(format!("--json-schema: cannot read {given}: {error}")))?
-    };
+    let text = if given.trim_start().starts_with('{') { given.to_owned() } else { read_text("--json-schema", given)? };
     let schema: Json =
         serde_json::from_str(&text).map_err(|error| usage(format!("--json-schema: no JSON: {error}")))?;
     let schema = Schema::new(schema).map_err(|error| usage(format!("--json-schema: {error}")))?;
@@ -494,7 +518,8 @@ mod tests {
             let plain = read(&[]).unwrap().start().unwrap();
             assert_eq!(read(line).unwrap().start().unwrap(), want(plain), "{line:?}");
         }
-        let headless = |output, input| Some(Headless { output, input, json_schema: None });
+        let headless =
+            |output, input| Some(Headless { output, input, json_schema: None, talk: sdk::Flags::default().talk(true) });
         check(&["hi"], &|start| Start { prompt: Some("hi".into()), ..start });
         check(&["-p"], &|start| Start { headless: headless(OutputFormat::Text, InputFormat::Text), ..start });
         check(&["-p", "--outputFormat", "stream-json", "--input-format", "stream-json"], &|start| Start {

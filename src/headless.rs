@@ -2,17 +2,24 @@
 //!
 //! The lines follow the schema that wrappers of Claude Code read: `system/init`, `assistant`, `user`, `result`.
 
+mod answers;
 mod background;
+mod begin;
+mod control;
+mod host;
 mod input;
 mod lines;
+mod names;
 mod nobody;
+mod partial;
+mod permits;
 mod prompts;
 mod result;
 mod stop;
+mod work;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
-use std::pin::Pin;
 
 use serde_json::Value;
 use tempfile::TempPath;
@@ -20,14 +27,16 @@ use tokio::sync::mpsc;
 
 use crate::commands::Registry;
 use crate::engine::{self, Handle};
-use crate::hooks;
-use crate::message::Usage;
+use crate::message::{StopReason, Usage};
 use crate::permission::Mode;
 use crate::protocol::report::Report;
-use crate::protocol::{Answer, Compaction, Event, ModeChange, Op, SessionInfo, Turn, TurnEnd, UsageInfo};
-use crate::report;
+use crate::protocol::{Event, ModelShare, Op, SessionInfo};
 use background::Background;
+use host::{Busy, Host};
 use input::{Line, Lines, Steering, Typed};
+use names::Names;
+use partial::Partial;
+use permits::Calls;
 
 /// What goes to standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +88,19 @@ pub enum Exit {
     Terminated = 143,
 }
 
+/// What the program at the other end wants to be told, and to say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Talk {
+    /// It was not a person who typed the flags: an SDK has started us.
+    pub sdk: bool,
+    /// It answers where a person would be asked for permission.
+    pub permits: bool,
+    pub partial: bool,
+    pub hooks: bool,
+    pub replay: bool,
+    pub mirror: bool,
+}
+
 /// What a run is asked to be.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
@@ -86,40 +108,37 @@ pub struct Manner {
     pub named: bool,
     /// The answer has to be an object that fits a schema.
     pub schema: bool,
+    /// Mode Bypass may be chosen.
+    pub may_bypass: bool,
+    pub talk: Talk,
+    /// The program reads `session_state_changed`, and does not pass it on where the inner flag says so.
+    pub states: Option<bool>,
 }
 
-/// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`.
+/// Runs to the end of the input. Nothing but the result goes to `out`; diagnostics go to `err`. `begun` is the request of a
+/// program that waits until the session is there.
 ///
 /// # Errors
 /// `out` cannot be written, for example since its reader is gone.
-pub async fn run(
+async fn run(
     mut handle: Handle,
-    input: Input,
+    (lines, stream, begun): (Lines, bool, Option<input::Request>),
     output: Output,
     stops: mpsc::UnboundedReceiver<Exit>,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
+    (out, err): (&mut dyn Write, &mut dyn Write),
     manner: Manner,
 ) -> io::Result<Exit> {
-    let (prompts, next) = mpsc::channel(64);
-    let stream = matches!(input, Input::StreamJson(_));
-    let reader = match input {
-        Input::Prompt(Prompt { typed, piped }) => {
-            let typed = Typed { text: typed.unwrap_or_default(), piped: piped.is_some(), ..Typed::default() };
-            // The channel cannot be full or closed here.
-            let _ = prompts.try_send(Line::Prompt(typed));
-            drop(prompts);
-            None
-        }
-        Input::StreamJson(lines) => Some(std::thread::spawn(move || input::read_lines(lines, &prompts))),
-    };
     let mut run = Run {
         output,
         out,
         err,
         registry: Registry::builtin(),
+        host: Host::new(manner.talk),
+        may_bypass: manner.may_bypass,
+        states: manner.states,
         manner,
         stream,
+        busy: Busy::Not,
         session: None,
         answer: String::new(),
         turn: false,
@@ -139,10 +158,17 @@ pub async fn run(
         kept: VecDeque::new(),
         again: VecDeque::new(),
         pictures: Vec::new(),
+        tools: Calls::default(),
+        prompts: Names::default(),
+        partial: Partial::default(),
+        first_model: String::new(),
+        last_usage: None,
+        stopped: None,
+        api_millis: 0,
+        millis: 0,
+        models: Vec::new(),
     };
-    let ended = run.all(&mut handle, Lines::new(next), stops).await;
-    // A reader blocked on standard input ends with the process.
-    drop(reader);
+    let ended = run.all(&mut handle, (lines, begun), stops).await;
     // The engine writes what is pending even if nobody reads our output anymore.
     let _ = handle.ops.send(Op::Shutdown).await;
     while let Some(event) = handle.events.recv().await {
@@ -150,6 +176,11 @@ pub async fn run(
         let _ = match event {
             Event::Hook { ran } => ran.word().map_or(Ok(()), |word| writeln!(run.err, "{word}")),
             Event::Error { text, .. } => writeln!(run.err, "error: {text}"),
+            Event::Call { id, .. } => {
+                let answer = Err("the program no longer listens".to_owned());
+                let _ = handle.ops.send(Op::Return { id, answer }).await;
+                Ok(())
+            }
             _ => Ok(()),
         };
     }
@@ -198,237 +229,28 @@ struct Run<'a> {
     again: VecDeque<Op>,
     /// What came with prompts, as files for as long as the run lasts.
     pictures: Vec<TempPath>,
-}
-
-/// The next event, those that were kept first. May be dropped while it waits.
-async fn next(kept: &mut VecDeque<Event>, events: &mut mpsc::Receiver<Event>) -> Option<Event> {
-    match kept.pop_front() {
-        Some(event) => Some(event),
-        None => events.recv().await,
-    }
-}
-
-impl Run<'_> {
-    /// Waits until the session is there. False when the engine could not start.
-    pub(super) async fn begin(&mut self, handle: &mut Handle) -> io::Result<bool> {
-        let (mut settled, mut known) = (false, false);
-        while let Some(event) = handle.events.recv().await {
-            match event {
-                Event::Session(info) => {
-                    // While a server is looked for, it is not known which model answers.
-                    settled = !info.model.probing;
-                    self.session = Some(info);
-                }
-                Event::Model(model) => {
-                    if let Some(session) = self.session.as_mut().filter(|_| !model.probing) {
-                        session.model = model;
-                        settled = true;
-                    }
-                }
-                Event::Commands { registry } => {
-                    self.registry = registry;
-                    known = true;
-                }
-                Event::Notice { text } => writeln!(self.err, "{text}")?,
-                Event::Hook { ran } => self.hook(&ran)?,
-                Event::Error { text, .. } => {
-                    self.failed = Some(text);
-                    self.exit = Exit::Error;
-                    self.finish(0)?;
-                    return Ok(false);
-                }
-                Event::Ask(ask) => {
-                    let _ = handle.ops.send(Op::Answer { id: ask.id, answer: Answer::No { feedback: None } }).await;
-                }
-                Event::Closed => return Ok(false),
-                _ => {}
-            }
-            if settled && known {
-                return self.told_init();
-            }
-        }
-        Ok(false)
-    }
-
-    fn told_init(&mut self) -> io::Result<bool> {
-        if self.output == Output::StreamJson {
-            let init = lines::init(self.session.as_ref(), &self.registry);
-            self.line(&init)?;
-        }
-        Ok(true)
-    }
-
-    /// Follows what the engine does to its end. False if the run cannot continue.
-    pub(super) async fn work(
-        &mut self,
-        handle: &mut Handle,
-        op: Op,
-        lines: &mut Lines,
-        mut stopped: Pin<&mut impl Future<Output = Exit>>,
-    ) -> io::Result<bool> {
-        self.begin_prompt();
-        // What a skill has to say, or a task to plan, is the answer of its turn.
-        self.turn = match &op {
-            Op::Command { name, args } => self.registry.find(name).is_none_or(|command| command.makes_turn(args)),
-            _ => true,
-        };
-        let reports = !self.turn;
-        let offline = self.session.as_ref().is_some_and(|session| session.model.provider == engine::OFFLINE);
-        if self.turn && offline && !std::mem::replace(&mut self.manner.named, true) {
-            writeln!(self.err, "{BY_CHANCE}")?;
-        }
-        let (mut millis, mut ended) = (0, None);
-        let mut told = Vec::new();
-        loop {
-            let event = tokio::select! {
-                biased;
-                stopped = stopped.as_mut() => {
-                    (self.exit, self.all) = (stopped, stopped);
-                    // Otherwise a running command would continue to its end.
-                    let _ = handle.ops.send(Op::Interrupt).await;
-                    // Not only this turn: a prompt that still waits for the start must not be sent either.
-                    let _ = handle.ops.send(Op::Shutdown).await;
-                    let millis = self.drain(handle).await?;
-                    self.finish(millis)?;
-                    return Ok(false);
-                }
-                event = next(&mut self.kept, &mut handle.events) => event,
-                line = lines.beside(), if self.stream => {
-                    self.beside(handle, line, lines).await?;
-                    continue;
-                }
-            };
-            match event {
-                None | Some(Event::Closed) => {
-                    self.answer = told.join("\n\n");
-                    self.all = Exit::Error;
-                    self.finish(0)?;
-                    return Ok(false);
-                }
-                Some(Event::Done { op: done }) if done == op => {
-                    if reports {
-                        self.answer = told.join("\n\n");
-                    }
-                    self.finish(millis)?;
-                    return Ok(true);
-                }
-                Some(Event::Notice { text }) if reports => told.push(text),
-                Some(Event::Report(report)) => {
-                    told.push(report::markdown(&report));
-                    self.report = Some(report);
-                }
-                Some(Event::Notice { text }) => writeln!(self.err, "{text}")?,
-                Some(Event::Retrying { attempt, of, delay_ms, reason }) => {
-                    writeln!(
-                        self.err,
-                        "attempt {attempt} of {of} failed ({reason}); retrying in {:.1} s",
-                        delay_ms as f64 / 1000.0
-                    )?;
-                }
-                Some(Event::Queue { items }) => {
-                    self.again.extend(self.steering.queue(&items, ended == Some(TurnEnd::Failed)));
-                }
-                // What is said of a queue that is dropped is not why.
-                Some(Event::Error { .. }) if ended == Some(TurnEnd::Failed) => {}
-                Some(Event::Error { text, .. }) => {
-                    self.failed = Some(text);
-                    self.exit = Exit::Error;
-                }
-                Some(Event::Commands { registry }) => self.registry = registry,
-                Some(Event::Mode(change)) => match change {
-                    ModeChange::Changed { mode } => {
-                        if let Some(session) = &mut self.session {
-                            session.mode = mode;
-                        }
-                    }
-                    ModeChange::PlanExited { .. } if reports => told.push("Plan mode is off.".into()),
-                    ModeChange::PlanEntered { .. } | ModeChange::PlanExited { .. } => {}
-                },
-                Some(Event::Ask(ask)) => {
-                    let answer = self.nobody(ask.question);
-                    let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
-                }
-                Some(Event::Compaction(step)) => {
-                    match &step {
-                        Compaction::Completed { receipt, .. } if reports => {
-                            (self.usage, self.cost, millis) = (receipt.usage, receipt.cost_usd, receipt.millis);
-                        }
-                        Compaction::Failed { usage, cost_usd, .. } if reports => {
-                            (self.usage, self.cost) = (*usage, *cost_usd);
-                        }
-                        _ => {}
-                    }
-                    let session = self.session.as_ref().map(|session| session.id.clone());
-                    for line in lines::compaction(&step, session.as_deref()) {
-                        if self.output == Output::StreamJson {
-                            self.line(&line)?;
-                        }
-                    }
-                }
-                Some(Event::Background { running, ended }) => self.in_background(running, ended.as_ref())?,
-                Some(Event::Task(task)) if self.output == Output::StreamJson => {
-                    if let Some(line) = lines::below(&task, self.session_id()) {
-                        self.line(&line)?;
-                    }
-                }
-                Some(Event::Usage(UsageInfo { cache: Some(broke), .. })) if self.output == Output::StreamJson => {
-                    let line = lines::cache(&broke, self.session_id());
-                    self.line(&line)?;
-                }
-                Some(Event::Item(item)) => self.item(item, &mut told)?,
-                Some(Event::Hook { ran }) => self.hook(&ran)?,
-                Some(Event::Turn(Turn::Ended { end, usage, cost_usd, millis: took })) => {
-                    (millis, ended) = (took, Some(end));
-                    self.usage = usage;
-                    self.cost = cost_usd;
-                    let planned = self.plan.take().map(|plan| self.answer = plan).is_some()
-                        || self.session.as_ref().is_some_and(|session| session.mode == Mode::Plan);
-                    self.exit = match end {
-                        // Planning changes nothing, whatever was denied on the way.
-                        TurnEnd::Done | TurnEnd::Refused if planned => self.exit,
-                        TurnEnd::Done | TurnEnd::Stopped if self.denials.is_empty() => self.exit,
-                        TurnEnd::Done | TurnEnd::Stopped | TurnEnd::Refused => Exit::Refused,
-                        TurnEnd::Failed => Exit::Error,
-                        TurnEnd::MaxTurns => Exit::MaxTurns,
-                        TurnEnd::Budget => Exit::Budget,
-                        TurnEnd::Repeated => {
-                            self.failed = Some("stopped: the same call kept returning the same result".into());
-                            Exit::Error
-                        }
-                        TurnEnd::Interrupted => Exit::Interrupted,
-                        TurnEnd::NoAnswer => Exit::NoAnswer,
-                    };
-                    let owed = self.manner.schema && self.structured.is_none();
-                    if owed && matches!(self.exit, Exit::Done | Exit::Refused | Exit::NoAnswer) {
-                        self.exit = Exit::NoAnswer;
-                        self.failed = Some("the model gave no answer that fits the schema of --json-schema".into());
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-    }
-
-    /// A line for programs; people read only what a hook has to say to them.
-    fn hook(&mut self, report: &hooks::Report) -> io::Result<()> {
-        if self.output == Output::StreamJson {
-            let line = lines::hook(report, self.session_id());
-            return self.line(&line);
-        }
-        match report.word() {
-            Some(word) => writeln!(self.err, "{word}"),
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn line(&mut self, value: &Value) -> io::Result<()> {
-        writeln!(self.out, "{value}")?;
-        self.out.flush()
-    }
-
-    fn session_id(&self) -> Option<&str> {
-        self.session.as_ref().map(|session| session.id.as_str())
-    }
+    /// The program at the other end.
+    host: Host,
+    /// What the engine does now.
+    busy: Busy,
+    may_bypass: bool,
+    states: Option<bool>,
+    /// The last call of each tool.
+    tools: Calls,
+    /// Names of prompts.
+    prompts: Names,
+    /// The reply under way.
+    partial: Partial,
+    /// The model that the session began with.
+    first_model: String,
+    /// Of the last reply: its tokens, and why it ended.
+    last_usage: Option<Usage>,
+    stopped: Option<StopReason>,
+    /// How long the last turn waited for models, and took.
+    api_millis: u64,
+    millis: u64,
+    /// What the session has cost so far.
+    models: Vec<ModelShare>,
 }
 
 /// Starts an engine and runs it; what `main` calls.
@@ -438,15 +260,34 @@ impl Run<'_> {
 pub async fn start(
     mut setup: engine::Setup,
     input: Input,
-    output: Output,
+    (output, talk): (Output, Talk),
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> io::Result<Exit> {
     let stops = stop::listen()?;
     let named = setup.offline || setup.script.is_some() || setup.loaded.config.model.is_some();
-    let manner = Manner { named, schema: setup.output_schema.is_some() };
-    if let Input::Prompt(prompt) = &input {
-        setup.piped = prompt.piped.clone();
-    }
-    run(engine::start(setup), input, output, stops, out, err, manner).await
+    let (lines, stream, begun) = match input {
+        Input::Prompt(Prompt { typed, piped }) => {
+            let (prompts, next) = mpsc::channel(1);
+            setup.piped.clone_from(&piped);
+            let typed = Typed { text: typed.unwrap_or_default(), piped: piped.is_some(), ..Typed::default() };
+            // The channel cannot be full or closed here.
+            let _ = prompts.try_send(Line::Prompt(typed));
+            (Lines::new(next), false, None)
+        }
+        Input::StreamJson(from) => {
+            let mut lines = begin::reader(from);
+            let begun = begin::initialize(&mut setup, &mut lines, out, err).await?;
+            (lines, true, begun)
+        }
+    };
+    let asks = |name: &str| setup.env.get(name).is_some_and(|value| matches!(value, "1" | "true"));
+    let states = match (asks("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"), asks("CLAUDE_CODE_SDK_READS_SESSION_STATE")) {
+        (true, _) => Some(false),
+        (false, true) => Some(true),
+        (false, false) => None,
+    };
+    let may_bypass = setup.may_bypass || setup.mode == Some(Mode::Bypass);
+    let manner = Manner { named, schema: setup.output_schema.is_some(), may_bypass, talk, states };
+    run(engine::start(setup), (lines, stream, begun), output, stops, (out, err), manner).await
 }

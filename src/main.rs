@@ -130,6 +130,12 @@ fn run(cli: &Cli) -> Result<u8, Stop> {
     if let Some(why) = cli.mode().and_then(|mode| mode.refused(engine::root(), sandbox(&env))) {
         return Err(stop(USAGE)(why.to_owned()));
     }
+    if !cli.ignored.is_empty() {
+        let mut err = Shown::new(io::stderr());
+        // A program that does not read it misses little.
+        let _ = writeln!(err, "ignored, since cocode has no such flag: {}", cli.ignored.join(" "))
+            .and_then(|()| err.flush());
+    }
     let _log = config::logging::start(&paths, &loaded.config.log, config::logging::today);
     match start.headless {
         Some(_) => print(start, loaded, paths, env, cwd, cli.mode()),
@@ -189,6 +195,11 @@ fn setup(start: &Start, loaded: Loaded, paths: Paths, env: Env, project: PathBuf
         commands,
         piped: None,
         presence: if start.headless.is_some() { Presence::Unattended } else { Presence::Attended },
+        may_bypass: start.given.may_bypass && Mode::Bypass.refused(engine::root(), sandbox).is_none(),
+        host: None,
+        session_id: start.given.session_id.clone(),
+        resume_at: start.given.resume_at,
+        only_tools: start.given.tools.clone(),
         clocks: Clocks::real(),
     }
 }
@@ -239,6 +250,7 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
         InputFormat::StreamJson => Input::StreamJson(Box::new(BufReader::new(io::stdin()))),
         InputFormat::Text => Input::Prompt(prompt(start.prompt.clone())?),
     };
+    let talk = headless.talk;
     let setup = setup(&start, loaded, paths, env, cwd, mode);
     let (mut out, mut err) = (Shown::new(io::stdout()), Shown::new(io::stderr()));
     // One thread does: there is no screen to keep alive.
@@ -246,7 +258,7 @@ fn print(start: Start, loaded: Loaded, paths: Paths, env: Env, cwd: PathBuf, mod
         .enable_all()
         .build()
         .map_err(|error| stop(1)(format!("cannot start the async runtime: {error}")))?;
-    let ended = runtime.block_on(headless::start(setup, input, output, &mut out, &mut err));
+    let ended = runtime.block_on(headless::start(setup, input, (output, talk), &mut out, &mut err));
     // A blocked read of standard input must not hold the exit up.
     runtime.shutdown_background();
     match ended {

@@ -251,6 +251,14 @@ impl Loaded {
         Loaded { origin: Arc::new(origin), ..self }
     }
 
+    /// With further servers, as `--mcp-config` would give them.
+    #[must_use]
+    pub fn with_servers(self, config: String) -> Loaded {
+        let servers::Flags { mut configs, strict } = self.origin.flags.clone();
+        configs.push(config);
+        self.with_flags(servers::Flags { configs, strict })
+    }
+
     /// The providers that somebody has set up, the defaults aside.
     pub fn own_providers(&self) -> Vec<String> {
         let given = self.layers.iter().filter(|layer| layer.source != Source::Default);

@@ -3,10 +3,12 @@
 mod bug_report;
 mod changes;
 pub mod check;
+mod choosing;
 mod commands;
 pub mod doctor;
 mod forecast;
 mod grants;
+mod host;
 mod inbox;
 mod lists;
 pub mod mcp;
@@ -18,6 +20,7 @@ mod plugins;
 mod reports;
 mod servers;
 mod settings;
+mod setup;
 mod shell;
 mod skills;
 mod styles;
@@ -26,7 +29,6 @@ mod waiting;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,20 +42,18 @@ use crate::agent::prefix;
 use crate::agent::{Agent, Snapshot, budget, waking};
 use crate::commands::Catalog;
 use crate::config::Loaded;
-use crate::config::paths::{Env, Paths};
 use crate::hooks::{EndReason, Event as Hook, StartSource};
-use crate::permission::{Mode, Sandbox};
 use crate::protocol::{BETWEEN, Event, Interface, Item, ModeChange, ModelInfo, Op, SessionInfo, TurnEnd};
 use crate::session::{History, Session, recall};
-use crate::stdx::clock::Clocks;
-use crate::stdx::schema::Schema;
 use crate::stdx::{panics, process};
+pub use host::Host;
 use inbox::Inbox;
 use models::Models;
 pub use models::OFFLINE;
 pub use places::{places, root};
 pub use plugins::faults as plugin_faults;
 use reports::{Look, Reading};
+pub use setup::{Begin, Setup};
 use shell::{Ran, Told};
 pub use skills::snapshot as skills;
 use waiting::Next;
@@ -62,60 +62,6 @@ use waiting::Next;
 const OPS: usize = 64;
 /// Events that wait while the front end is busy.
 const EVENTS: usize = 256;
-
-/// Which session to begin with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begin {
-    New,
-    /// The newest of this folder.
-    Continue,
-    /// By id, the start of an id, or words of its title.
-    Resume(String),
-}
-
-/// All that the engine is made of.
-pub struct Setup {
-    /// Defaults, user and flags; the project's own settings are added once the engine runs.
-    pub loaded: Loaded,
-    pub paths: Paths,
-    pub env: Env,
-    /// The folder to work in: absolute.
-    pub project: PathBuf,
-    pub begin: Begin,
-    /// Copy the session that is resumed instead of going on with it.
-    pub fork: bool,
-    /// The user vouches for the folder.
-    pub trust: bool,
-    /// Use the offline model, whatever else there is.
-    pub offline: bool,
-    /// Play this script instead of asking a model.
-    pub script: Option<PathBuf>,
-    /// Permission mode by flag.
-    pub mode: Option<Mode>,
-    /// How hard to think, by flag.
-    pub thinking: Option<crate::thinking::Override>,
-    pub system: Option<String>,
-    pub append_system: Option<String>,
-    /// What the final answer has to be: offered as a tool whose input is checked against this schema.
-    pub output_schema: Option<Schema>,
-    /// What the user says is around us.
-    pub sandbox: Sandbox,
-    /// What commands run in.
-    pub commands: crate::sandbox::Sandbox,
-    /// What was piped in: it goes with the first prompt, and is never read as a command or as words to us.
-    pub piped: Option<String>,
-    /// Whether a person works in the session.
-    pub presence: Presence,
-    pub clocks: Clocks,
-}
-
-impl Setup {
-    /// How far commands are confined, as far as it was found out.
-    fn confinement(&self) -> crate::sandbox::Status {
-        let unknown = || crate::sandbox::Status { level: crate::sandbox::Level::None, why: "not looked at yet".into() };
-        self.commands.status().unwrap_or_else(unknown)
-    }
-}
 
 /// A running engine. Dropping `ops` ends it like `Op::Shutdown`.
 pub struct Handle {
@@ -150,7 +96,8 @@ pub fn start(setup: Setup) -> Handle {
     Handle { ops: sender, events, task }
 }
 
-async fn work(setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
+async fn work(mut setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) {
+    let _calls = setup.host.as_mut().and_then(|host| host.follow(&mailbox));
     let history = History::new(&setup.paths.home);
     let catalog = skills::catalog(&setup);
     let mut inbox = Inbox {
@@ -232,7 +179,7 @@ impl Engine {
             Box::pin(self.serve(op, inbox)).await;
         }
         changes::tell_receipt(self).await;
-        self.session_ended(EndReason::Exit).await;
+        self.session_ended(EndReason::Exit, inbox).await;
         if let Err(error) = self.agent.compaction.notes.end(&mut self.agent.conversation.session) {
             tracing::warn!(%error, "the cost of the session notes");
         }
@@ -251,6 +198,7 @@ impl Engine {
             Op::Shell { command } => Box::pin(self.shell(command, inbox)).await,
             Op::Command { name, args } => Box::pin(self.command(&name, &args, inbox)).await,
             Op::Answer { id, answer } => self.mailbox.answer(id, answer),
+            Op::Return { id, answer } => self.mailbox.returned(id, answer),
             Op::SetMode { mode } => {
                 if let Err(error) = self.agent.set_mode(mode, &self.mailbox).await {
                     self.fail(error).await;
@@ -284,6 +232,10 @@ impl Engine {
                 }
             }
             Op::Set { key, value, place } => self.set(&key, value.as_deref(), place).await,
+            Op::Server { change } => {
+                let mailbox = self.mailbox.clone();
+                self.look().servers(&change, &mailbox).await;
+            }
             Op::FindServer => self.models.find_server(&self.agent.model, &self.mailbox),
             Op::Interrupt => waking::interrupted(&mut self.agent, &self.mailbox).await,
             // Nothing runs, nothing is queued: there is nothing to move or to withdraw.
@@ -409,9 +361,10 @@ impl Engine {
     }
 
     /// Runs the hooks of a session that ends.
-    pub(super) async fn session_ended(&mut self, reason: EndReason) {
+    pub(super) async fn session_ended(&mut self, reason: EndReason, inbox: &mut Inbox) {
         let mailbox = self.mailbox.clone();
-        if let Err(error) = self.agent.session_ended(reason, &mailbox).await {
+        let told = inbox.attend(self.agent.session_ended(reason, &mailbox)).await;
+        if let Err(error) = told {
             self.fail(error).await;
         }
     }
@@ -492,6 +445,8 @@ impl Engine {
             servers: mcp::rows(self.agent.policy.servers.as_ref(), &self.setup.paths),
             sandbox: self.setup.confinement(),
             plugins: self.loaded.plugins.summary(),
+            agents: self.agent.family.definitions.active().map(|agent| agent.name.clone()).collect(),
+            output_style: self.loaded.config.output_style.clone(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod review;
 mod rows;
 pub mod task;
 mod thinking;
+mod turn;
 mod typed;
 
 pub use asking::{Answer, Approval, Ask, ChoiceOption, Choices, GrantScope, PresetGrant, Question};
@@ -28,7 +29,7 @@ pub use self::rows::{
 use crate::commands::report::SkillRow;
 use crate::commands::{Builtin, Registry};
 use crate::hooks::Report;
-use crate::message::{CallId, Message, Todo, Usage};
+use crate::message::{CallId, Message, Todo};
 use crate::permission::Mode;
 use crate::plugins;
 use crate::sandbox;
@@ -36,9 +37,11 @@ use crate::session::entry::{Begun, Ended, Restore, Seq};
 
 pub use crate::commands::ListKind;
 use crate::provider::key::Secret;
+use crate::stdx::outside;
 use crate::thinking::{Level, Override};
 pub use task::{Asker, Task};
 pub use thinking::{Thinking, ThinkingInfo};
+pub use turn::{ModelShare, Turn, TurnEnd};
 pub use typed::{BETWEEN, Fold, Picture, Typed};
 
 /// Names a question of the engine until it is answered.
@@ -89,6 +92,11 @@ pub enum Op {
     Answer {
         id: AskId,
         answer: Answer,
+    },
+    /// What the program around us answers to `Event::Call`, or why it does not.
+    Return {
+        id: AskId,
+        answer: outside::Answer,
     },
     /// Stops the turn, the countdown of a retry, or a running `!` line.
     Interrupt,
@@ -146,6 +154,11 @@ pub enum Op {
     },
     /// Looks for a local model server again; `Listed::Models` comes with what was found.
     FindServer,
+    /// Changes the servers of the Model Context Protocol of this session; `Event::Done` tells the end, and before it what
+    /// was found wanting.
+    Server {
+        change: ServerChange,
+    },
     /// Looks for changed skills; `Event::Commands` comes when there are any.
     Commands,
     /// Ends the session; the engine writes what is pending and closes its side.
@@ -155,13 +168,28 @@ pub enum Op {
 impl Op {
     /// Whether `Event::Done` tells its end.
     pub fn is_work(&self) -> bool {
-        matches!(self, Op::Prompt { .. } | Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. })
+        matches!(
+            self,
+            Op::Prompt { .. } | Op::Command { .. } | Op::Shell { .. } | Op::Rewind { .. } | Op::Server { .. }
+        )
     }
 
     /// A command of the program.
     pub fn builtin(builtin: Builtin, args: impl Into<String>) -> Op {
         Op::Command { name: builtin.name().to_owned(), args: args.into() }
     }
+}
+
+/// What becomes of servers of the Model Context Protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ServerChange {
+    /// Ends the connection and begins another one.
+    Reconnect { name: String },
+    /// Switches one on or off, for this session.
+    Switch { name: String, on: bool },
+    /// These, as `.mcp.json` has them, beside those of files; they replace those that were given this way before.
+    Given { servers: serde_json::Value },
 }
 
 /// Rows of a list.
@@ -202,9 +230,14 @@ pub enum Event {
     Delta(Delta),
     Item(Item),
     Ask(Ask),
-    /// Answered elsewhere, or no longer needed.
+    /// Answered elsewhere, or no longer needed; also of a call.
     AskClosed {
         id: AskId,
+    },
+    /// The program around us is asked; `Op::Return` answers. Only a front end that has brought hooks or servers is.
+    Call {
+        id: AskId,
+        call: outside::Call,
     },
     Mode(ModeChange),
     Thinking(Thinking),
@@ -305,6 +338,11 @@ pub struct SessionInfo {
     pub servers: Vec<report::ServerRow>,
     #[serde(default)]
     pub plugins: plugins::Summary,
+    /// Kinds of sub-agents that the model may launch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output_style: String,
 }
 
 /// One shown thing of a resumed session.
@@ -371,35 +409,6 @@ pub struct ModelInfo {
     /// Asked on this machine, where reading a prompt takes its time.
     #[serde(default)]
     pub local: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Turn {
-    Started,
-    Ended { end: TurnEnd, usage: Usage, cost_usd: Option<f64>, millis: u64 },
-}
-
-/// How a turn ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnEnd {
-    Done,
-    Interrupted,
-    /// `Event::Error` said why.
-    Failed,
-    /// `max_turns` was reached.
-    MaxTurns,
-    /// The same call, the same result, again and again.
-    Repeated,
-    /// The user said no without saying what to do instead.
-    Refused,
-    /// A hook said that everything is to stop.
-    Stopped,
-    /// A budget is used up; `Event::Notice` said which.
-    Budget,
-    /// An answer of a given shape was asked for, and none came that fits.
-    NoAnswer,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -52,6 +52,7 @@ pub fn markdown(report: &Report) -> String {
         Report::Sandbox(report) => sandbox::words(report),
         Report::Agents(agents) => self::agents(agents),
         Report::Servers(rows) => servers::words(rows),
+        Report::ServersChanged(change) => servers::changed(change),
         Report::Memory(rows) => memory(rows),
         Report::Plan(plan) => self::plan(plan),
         Report::Freed(freed) => compaction::freed(freed),
@@ -466,10 +467,8 @@ fn memory(rows: &[MemoryRow]) -> String {
 
 fn plan(PlanMode { entered, file, lines }: &PlanMode) -> String {
     let on = if *entered { "is now on: nothing changes until you approve a plan" } else { "is on" };
-    let state = match lines {
-        Some(lines) => format!("The plan has {lines} lines"),
-        None => "There is no plan yet; it will be".to_owned(),
-    };
+    let there = lines.map(|lines| format!("The plan has {lines} lines"));
+    let state = there.unwrap_or_else(|| "There is no plan yet; it will be".to_owned());
     format!("Plan mode {on}. {state} in `{}`. `/plan exit` leaves it.", file.display())
 }
 

@@ -13,6 +13,7 @@ mod files;
 mod folds;
 pub mod history;
 mod history_view;
+pub mod ids;
 pub mod import;
 pub mod index;
 mod known;

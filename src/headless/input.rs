@@ -7,25 +7,49 @@ use base64::Engine;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::background::Asked;
-use crate::protocol::{Op, QueueId, Queued};
+use uuid::Uuid;
+
+use crate::protocol::{Delivery, Op, QueueId, Queued};
+use crate::stdx::outside;
 use crate::thinking::Override;
 
 /// Most bytes of an input line.
 const MOST: u64 = 32 << 20;
 
 /// What one line asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Line {
     Prompt(Typed),
-    /// Stops what runs; the id is answered.
-    Interrupt(String),
-    /// A request about commands in the background; the id is answered.
-    Background(String, Asked),
-    /// A request that is not known here, by its id and name.
-    Unknown(String, String),
+    /// A request of the program at the other end; its id is answered.
+    Request(Request),
+    /// It answers what it was asked under this id.
+    Answer(String, outside::Answer),
+    /// It withdraws its request.
+    Withdrawn,
     /// Nothing that can be done; the text says why.
-    Wrong(String),
+    Wrong(Wrong),
+}
+
+/// A request of the program at the other end.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) id: String,
+    /// With its name as `subtype`.
+    pub(super) body: Value,
+}
+
+impl Request {
+    pub(super) fn name(&self) -> &str {
+        self.body["subtype"].as_str().unwrap_or_default()
+    }
+}
+
+/// A line that asks for nothing that can be done, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) text: String,
+    /// It was meant as a prompt, so that its sender waits for a result.
+    pub(super) prompt: bool,
 }
 
 /// A prompt as it comes in.
@@ -39,6 +63,10 @@ pub(super) struct Typed {
     pub(super) pictures: Vec<Picture>,
     /// It is for the turn under way, where there is one.
     pub(super) steers: bool,
+    /// The sender's own name for it.
+    pub(super) uuid: Option<Uuid>,
+    /// Nothing in it is a command.
+    pub(super) verbatim: bool,
 }
 
 /// An image or a document that came with a prompt.
@@ -51,23 +79,29 @@ pub(super) struct Picture {
 
 /// Reads one line; none where it asks for nothing.
 fn read(line: &str) -> Option<Line> {
-    let value: Value = match serde_json::from_str(line) {
+    let wrong = |text: String| Some(Line::Wrong(Wrong { text, prompt: false }));
+    let mut value: Value = match serde_json::from_str(line) {
         Ok(value) => value,
-        Err(error) => return Some(Line::Wrong(format!("an input line is not JSON: {error}"))),
+        Err(error) => return wrong(format!("an input line is not JSON: {error}")),
     };
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match value["type"].as_str() {
-        Some("user") => Some(typed(&value).map_or_else(Line::Wrong, Line::Prompt)),
+        Some("user") => Some(typed(&value).map_or_else(|text| Line::Wrong(Wrong { text, prompt: true }), Line::Prompt)),
         Some("control_request") => {
-            let id = value["request_id"].as_str().unwrap_or_default().to_owned();
-            let name = value.pointer("/request/subtype").and_then(Value::as_str).unwrap_or_default();
-            Some(match (name, Asked::read(name, &value["request"])) {
-                ("interrupt", _) => Line::Interrupt(id),
-                (_, Some(asked)) => Line::Background(id, asked),
-                (name, None) => Line::Unknown(id, name.to_owned()),
-            })
+            Some(Line::Request(Request { id: text(&value["request_id"]), body: value["request"].take() }))
         }
-        Some("keep_alive") => None,
-        _ => Some(Line::Wrong(format!("an input line has type {}, not \"user\"", value["type"]))),
+        Some("control_response") => {
+            let response = &mut value["response"];
+            let answer = match response["subtype"].as_str() {
+                Some("error") => Err(text(&response["error"])),
+                _ => Ok(response["response"].take()),
+            };
+            Some(Line::Answer(text(&response["request_id"]), answer))
+        }
+        Some("control_cancel_request") => Some(Line::Withdrawn),
+        // Said by programs that know more than we do.
+        Some("keep_alive" | "update_environment_variables" | "assistant" | "system") => None,
+        _ => wrong(format!("an input line has type {}, not \"user\"", value["type"])),
     }
 }
 
@@ -84,7 +118,9 @@ fn typed(value: &Value) -> Result<Typed, String> {
         }
     };
     let steers = matches!(value["priority"].as_str(), Some("now" | "next"));
-    let mut typed = Typed { thinking, steers, ..Typed::default() };
+    let uuid = value["uuid"].as_str().and_then(|uuid| Uuid::parse_str(uuid).ok());
+    let verbatim = value["client_composed"] == Value::Bool(true);
+    let mut typed = Typed { thinking, steers, uuid, verbatim, ..Typed::default() };
     match &value["message"]["content"] {
         Value::String(text) => typed.text.clone_from(text),
         Value::Array(parts) => {
@@ -138,26 +174,36 @@ fn picture(source: &Value) -> Result<Picture, String> {
     Ok(Picture { ending, bytes })
 }
 
-/// The next line, without its end. None at the end of the input.
-fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
+/// The next line, without its end, or what is wrong with it. None at the end of the input.
+fn line_of(lines: &mut dyn BufRead) -> io::Result<Option<Result<String, String>>> {
     let mut bytes = Vec::new();
     if lines.take(MOST + 1).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
     if bytes.len() as u64 > MOST {
-        return Err(io::Error::other(format!("a line is longer than {} MiB", MOST >> 20)));
+        // The rest of it is passed over in pieces.
+        while !bytes.ends_with(b"\n") {
+            bytes.clear();
+            if lines.take(MOST).read_until(b'\n', &mut bytes)? == 0 {
+                break;
+            }
+        }
+        return Ok(Some(Err(format!("a line is longer than {} MiB", MOST >> 20))));
     }
-    String::from_utf8(bytes).map(Some).map_err(|_| io::Error::other("a line is not UTF-8"))
+    Ok(Some(String::from_utf8(bytes).map_err(|_| "a line is not UTF-8".to_owned())))
 }
 
 /// Passes on the lines of an input stream until it ends or cannot be read.
 pub(super) fn read_lines(mut from: Box<dyn BufRead + Send>, lines: &mpsc::Sender<Line>) {
+    let wrong =
+        |why: String| Some(Line::Wrong(Wrong { text: format!("cannot read standard input: {why}"), prompt: false }));
     loop {
         let (line, stop) = match line_of(&mut from) {
             Ok(None) => return,
-            Ok(Some(line)) if line.trim().is_empty() => continue,
-            Ok(Some(line)) => (read(&line), false),
-            Err(error) => (Some(Line::Wrong(format!("cannot read standard input: {error}"))), true),
+            Ok(Some(Ok(line))) if line.trim().is_empty() => continue,
+            Ok(Some(Ok(line))) => (read(&line), false),
+            Ok(Some(Err(why))) => (wrong(why), false),
+            Err(error) => (wrong(error.to_string()), true),
         };
         if line.is_some_and(|line| lines.blocking_send(line).is_err()) || stop {
             return;
@@ -186,19 +232,38 @@ impl Lines {
         }
     }
 
-    /// A line that comes in while something runs; never resolves once the input has ended.
-    pub(super) async fn beside(&mut self) -> Line {
-        if !self.ended {
-            if let Some(line) = self.from.recv().await {
-                return line;
-            }
-            self.ended = true;
+    /// A line that comes in while something runs; none once, when the input has ended, and then never again.
+    pub(super) async fn beside(&mut self) -> Option<Line> {
+        if self.ended {
+            return std::future::pending().await;
         }
-        std::future::pending().await
+        let line = self.from.recv().await;
+        self.ended = line.is_none();
+        line
     }
 
     pub(super) fn keep(&mut self, line: Line) {
         self.waiting.push_back(line);
+    }
+
+    /// Puts a line before all that wait.
+    pub(super) fn keep_first(&mut self, line: Line) {
+        self.waiting.push_front(line);
+    }
+
+    /// The names of prompts that wait.
+    pub(super) fn named(&self) -> impl Iterator<Item = Uuid> {
+        self.waiting.iter().filter_map(|line| match line {
+            Line::Prompt(typed) => typed.uuid,
+            _ => None,
+        })
+    }
+
+    /// Drops the prompts that wait and have such a name; returns the names.
+    pub(super) fn drop_named(&mut self, meant: impl Fn(Uuid) -> bool) -> Vec<Uuid> {
+        let dropped: Vec<Uuid> = self.named().filter(|uuid| meant(*uuid)).collect();
+        self.waiting.retain(|line| !matches!(line, Line::Prompt(Typed { uuid: Some(uuid), .. }) if meant(*uuid)));
+        dropped
     }
 }
 
@@ -220,7 +285,9 @@ impl Steering {
     /// Takes over the engine's queue; what is gone from it was delivered. Returns what was dropped instead, since its turn `failed`.
     pub(super) fn queue(&mut self, items: &[Queued], failed: bool) -> Vec<Op> {
         let newest = self.newest;
-        for item in items.iter().filter(|item| newest.is_none_or(|newest| item.id > newest)) {
+        // Commands wait there, too, as do prompts of other front ends.
+        let steers = items.iter().filter(|item| item.delivery == Delivery::Steer);
+        for item in steers.filter(|item| newest.is_none_or(|newest| item.id > newest)) {
             self.newest = Some(item.id);
             self.queued.extend(self.sent.pop_front().map(|op| (item.id, op)));
         }
@@ -229,6 +296,11 @@ impl Steering {
             std::mem::take(&mut self.queued).into_iter().partition(|(id, _)| here(id));
         self.queued = queued;
         if failed { gone.into_iter().map(|(_, op)| op).collect() } else { Vec::new() }
+    }
+
+    /// Those that wait in the engine's queue.
+    pub(super) fn ids(&self) -> Vec<QueueId> {
+        self.queued.iter().map(|(id, _)| *id).collect()
     }
 
     /// What the engine does of its own once a turn has ended without it.
@@ -240,7 +312,6 @@ impl Steering {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::Delivery;
 
     #[test]
     fn lines_are_prompts_requests_or_mistakes() {
@@ -252,6 +323,8 @@ mod tests {
                         typed.pictures.iter().map(|one| format!("{} {}", one.ending, one.bytes.len())).collect();
                     format!("{:?} {pictures:?} {}", typed.text, typed.steers)
                 }
+                Some(Line::Wrong(Wrong { text, prompt })) => format!("Wrong({text:?}) {prompt}"),
+                Some(Line::Request(Request { id, body })) => format!("Request({id:?}, {body})"),
                 Some(other) => format!("{other:?}"),
             };
             assert!(read.starts_with(want), "{line}: {read}");
@@ -265,12 +338,12 @@ mod tests {
             ),
             r#""see\n[Image 1]" [".png 3"] false"#,
         );
-        check(&user("[]"), r#"Wrong("an input line has no text")"#);
-        check(&user("null"), r#"Wrong("an input line has no message.content")"#);
+        check(&user("[]"), r#"Wrong("an input line has no text") true"#);
+        check(&user("null"), r#"Wrong("an input line has no message.content") true"#);
         check(&user(r#"[{"type":"tool_result"}]"#), r#"Wrong("an input line holds a part of type \"tool_result\""#);
         check(
             &user(r#"[{"type":"image","source":{"type":"url","url":"http://x"}}]"#),
-            r#"Wrong("an image of an input line has a source of type \"url\": send it as \"base64\"")"#,
+            r#"Wrong("an image of an input line has a source of type \"url\": send it as \"base64\"") true"#,
         );
         check(
             &user(r#"[{"type":"image","source":{"type":"base64","media_type":"image/bmp","data":""}}]"#),
@@ -281,14 +354,49 @@ mod tests {
             r#"Wrong("an image of an input line is not base64"#,
         );
         check(r#"{"type":"keep_alive"}"#, "nothing");
-        check(r#"{"type":"control_request","request_id":"r","request":{"subtype":"interrupt"}}"#, r#"Interrupt("r")"#);
         check(
-            r#"{"type":"control_request","request_id":"r","request":{"subtype":"stop_task","task_id":"b1"}}"#,
-            r#"Background("r", Stop("b1"))"#,
+            r#"{"type":"control_request","request_id":"r","request":{"subtype":"x"}}"#,
+            r#"Request("r", {"subtype":"x"})"#,
         );
-        check(r#"{"type":"control_request","request_id":"r","request":{"subtype":"x"}}"#, r#"Unknown("r", "x")"#);
-        check(r#"{"type":"nonsense"}"#, r#"Wrong("an input line has type \"nonsense\", not \"user\"")"#);
+        check(
+            r#"{"type":"control_response","response":{"subtype":"success","request_id":"r","response":{"a":1}}}"#,
+            r#"Answer("r", Ok(Object {"a": Number(1)}))"#,
+        );
+        check(
+            r#"{"type":"control_response","response":{"subtype":"error","request_id":"r","error":"no"}}"#,
+            r#"Answer("r", Err("no"))"#,
+        );
+        check(r#"{"type":"control_response"}"#, r#"Answer("", Ok(Null))"#);
+        check(r#"{"type":"control_cancel_request","request_id":"r"}"#, "Withdrawn");
+        check(r#"{"type":"nonsense"}"#, r#"Wrong("an input line has type \"nonsense\", not \"user\"") false"#);
+        check(r#"["user"]"#, r#"Wrong("an input line has type null, not \"user\"") false"#);
         check("{", r#"Wrong("an input line is not JSON"#);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_costs_nothing_but_itself() {
+        let mut long = vec![b'x'; 3 * MOST as usize + 5];
+        long.extend(b"\n{\"type\":\"user\",\"message\":{\"content\":\"hi\"}}\n\xff\n{");
+        let (send, mut lines) = mpsc::channel(8);
+        read_lines(Box::new(io::Cursor::new(long)), &send);
+        drop(send);
+        let mut told = Vec::new();
+        while let Some(line) = lines.blocking_recv() {
+            told.push(match line {
+                Line::Prompt(typed) => typed.text,
+                Line::Wrong(wrong) => wrong.text,
+                other => format!("{other:?}"),
+            });
+        }
+        assert_eq!(
+            told[..3],
+            [
+                "cannot read standard input: a line is longer than 32 MiB",
+                "hi",
+                "cannot read standard input: a line is not UTF-8"
+            ]
+        );
+        assert!(told[3].starts_with("an input line is not JSON"), "{told:?}");
     }
 
     #[test]

@@ -2,23 +2,49 @@
 
 use serde_json::{Value, json};
 
-use crate::commands::Registry;
+use uuid::Uuid;
+
+use crate::commands::{Command, Kind, Registry};
 use crate::hooks::{Ended, Report};
-use crate::message::{Block, Content, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::message::{Block, Content, Display, Message, Outcome, Role, StopReason, ToolResult, Usage};
+use crate::permission::Mode;
 use crate::protocol::task::Step;
-use crate::protocol::{Compaction, SessionInfo, Task};
+use crate::protocol::{Compaction, SessionInfo, Task, Trigger};
 use crate::session::entry::CacheBreak;
 
-/// The first line: what the session is, and what may be typed in it.
+/// The version of Claude Code whose lines these are.
+pub(super) const CC_COMPAT: &str = "2.1.330";
+
+/// What a program may count on, by the names that the SDKs have for it.
+const CAPABILITIES: [&str; 2] = ["interrupt_receipt_v1", "interrupt_cancel_queued_v1"];
+
+/// The modes as the SDKs know them.
+pub(super) fn mode(mode: Mode) -> Value {
+    match mode {
+        // A yes to all edits of a session.
+        Mode::Edits => "acceptEdits".into(),
+        mode => json!(mode),
+    }
+}
+
+/// The first line of a turn: what the session is, and what may be typed in it.
 pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value {
-    let commands: Vec<&str> =
-        registry.all().filter(|command| !command.needs_terminal()).map(|command| command.name.as_str()).collect();
+    let named = |command: &&Command| !command.needs_terminal();
+    let commands: Vec<&str> = registry.all().filter(named).map(|command| command.name.as_str()).collect();
+    let skills = registry.all().filter(|command| matches!(command.kind, Kind::Skill(_)));
+    let skills: Vec<&str> = skills.map(|command| command.name.as_str()).collect();
     let servers = session.into_iter().flat_map(|session| &session.servers);
     let servers: Vec<Value> = servers.map(|server| json!({ "name": server.name, "status": server.state })).collect();
     let plugins = session.map(|session| &session.plugins);
     let loaded = plugins.into_iter().flat_map(|plugins| &plugins.loaded);
     let loaded: Vec<Value> = loaded
-        .map(|row| json!({ "name": row.name, "path": row.install_path, "source": row.id, "version": row.version }))
+        .map(|row| {
+            let mut plugin = json!({ "name": row.name, "path": row.install_path, "source": row.id });
+            if let Some(version) = &row.version {
+                plugin["version"] = version.as_str().into();
+            }
+            plugin
+        })
         .collect();
     let errors = plugins.into_iter().flat_map(|plugins| &plugins.errors);
     let errors: Vec<Value> = errors
@@ -27,18 +53,25 @@ pub(super) fn init(session: Option<&SessionInfo>, registry: &Registry) -> Value 
     let mut line = json!({
         "type": "system",
         "subtype": "init",
+        "apiKeySource": "none",
+        "claude_code_version": CC_COMPAT,
+        "cocode_version": env!("CARGO_PKG_VERSION"),
         "cwd": session.map(|session| &session.cwd),
         "session_id": session.map(|session| &session.id),
         "tools": session.map_or(&[][..], |session| &session.tools),
         "mcp_servers": servers,
         "model": session.map(|session| &session.model.model),
-        "permissionMode": session.map(|session| session.mode),
+        "permissionMode": session.map(|session| mode(session.mode)),
         "sandbox": session.map(|session| json!({
             "level": session.sandbox.level.name(),
             "reason": &session.sandbox.why,
         })),
         "slash_commands": commands,
+        "output_style": session.map_or("default", |session| session.output_style.as_str()),
+        "skills": skills,
+        "agents": session.map_or(&[][..], |session| &session.agents),
         "plugins": loaded,
+        "capabilities": CAPABILITIES,
     });
     if !errors.is_empty() {
         line["plugin_errors"] = errors.into();
@@ -57,52 +90,130 @@ pub(super) fn control(id: &str, answer: Result<Value, String>) -> Value {
 
 /// What a sub-agent said as a line, tied to the call that launched it. Sub-agents count their calls from 1, too, so their
 /// ids bear its name.
-pub(super) fn below(task: &Task, session: Option<&str>) -> Option<Value> {
-    let Step::Said { message: said } = &task.step else { return None };
-    let mut line = message(said, session)?;
-    line["parent_tool_use_id"] = json!(task.call);
-    for part in line["message"]["content"].as_array_mut().into_iter().flatten() {
-        for key in ["id", "tool_use_id"] {
-            if let Some(id) = part.get(key).and_then(Value::as_str) {
-                part[key] = format!("{}_{id}", task.id).into();
+pub(super) fn below(task: &Task) -> Vec<Value> {
+    let Step::Said { message } = &task.step else { return Vec::new() };
+    let mut lines = messages(message, &format!("msg_{}", Uuid::new_v4().simple()), |_| Uuid::new_v4());
+    for line in &mut lines {
+        line["parent_tool_use_id"] = json!(task.call);
+        line["agent_id"] = task.id.as_str().into();
+        line["subagent_type"] = task.agent.as_str().into();
+        line["task_description"] = task.description.as_str().into();
+        for part in line["message"]["content"].as_array_mut().into_iter().flatten() {
+            for key in ["id", "tool_use_id"] {
+                if let Some(id) = part.get(key).and_then(Value::as_str) {
+                    part[key] = format!("{}_{id}", task.id).into();
+                }
             }
         }
     }
-    Some(line)
+    lines
 }
 
-/// A message as a line; `None` for what only the model reads.
-pub(super) fn message(message: &Message, session: Option<&str>) -> Option<Value> {
+/// A message as lines, one for each block of a reply and for each result; none for what only the model reads. `reply` is
+/// what the provider might call it; each line has an id of its own.
+pub(super) fn messages(message: &Message, reply: &str, id: impl Fn(usize) -> Uuid) -> Vec<Value> {
     if message.role == Role::Assistant {
-        let origin = message.origin.as_ref();
-        let content: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
-        return Some(json!({
-            "type": "assistant",
-            "message": {
-                "type": "message",
-                "role": "assistant",
-                "model": origin.map(|origin| &origin.model),
-                "content": content,
-                "stop_reason": message.stop.as_ref().map(stop_word),
-                "usage": message.usage.as_ref().map(usage),
-            },
-            "parent_tool_use_id": null,
-            "session_id": session,
-        }));
+        let model = message.origin.as_ref().map_or("", |origin| origin.model.as_str());
+        let usage = message.usage.unwrap_or_default();
+        let shown: Vec<Value> = message.blocks.iter().filter_map(assistant_block).collect();
+        let last = shown.len().saturating_sub(1);
+        let line = |(at, block): (usize, Value)| {
+            // Why the reply ended is known with its last block.
+            let stop = message.stop.as_ref().filter(|_| at == last).and_then(stop_word);
+            json!({
+                "type": "assistant",
+                "message": self::reply(reply, model, vec![block], json!(stop), &usage),
+                "parent_tool_use_id": null,
+                "uuid": id(at),
+            })
+        };
+        return shown.into_iter().enumerate().map(line).collect();
     }
-    let results: Vec<Value> = message.results().map(result_block).collect();
-    (!results.is_empty()).then(|| {
+    let line = |(at, result): (usize, &ToolResult)| {
         json!({
             "type": "user",
-            "message": { "role": "user", "content": results },
+            "message": { "role": "user", "content": [result_block(result)] },
             "parent_tool_use_id": null,
-            "session_id": session,
+            "tool_use_result": outcome(result),
+            "uuid": id(at),
         })
+    };
+    message.results().enumerate().map(line).collect()
+}
+
+/// A reply of Anthropic's API.
+pub(super) fn reply(id: &str, model: &str, content: Vec<Value>, stop: Value, usage: &Usage) -> Value {
+    json!({
+        "id": id,
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": content,
+        "stop_reason": stop,
+        "stop_sequence": null,
+        "stop_details": null,
+        "container": null,
+        "context_management": null,
+        "diagnostics": null,
+        "usage": self::usage(usage),
     })
 }
 
-/// A hook that ran.
-pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
+/// A prompt that came in, repeated with its id.
+pub(super) fn replay(message: &Message, id: Uuid) -> Value {
+    json!({
+        "type": "user",
+        "message": { "role": "user", "content": message.text() },
+        "parent_tool_use_id": null,
+        "isReplay": true,
+        "uuid": id,
+    })
+}
+
+/// What a call did, as data.
+fn outcome(result: &ToolResult) -> Value {
+    let text = result.text();
+    match (&result.display, result.outcome) {
+        (_, Outcome::Error | Outcome::Denied | Outcome::Interrupted) => format!("Error: {text}").into(),
+        (Some(Display::Command { code, millis }), _) => json!({
+            "stdout": text,
+            "stderr": "",
+            "interrupted": code.is_none(),
+            "isImage": false,
+            "exitCode": code,
+            "durationMs": millis,
+        }),
+        (Some(Display::Diff(diff)), _) => json!({
+            "type": if diff.created { "create" } else { "update" },
+            "filePath": diff.path,
+            "diff": diff.unified,
+            "linesAdded": diff.added,
+            "linesRemoved": diff.removed,
+        }),
+        (Some(Display::Todos { items }), _) => json!({ "newTodos": items }),
+        (Some(Display::Agent { id, tools, tokens, millis }), _) => json!({
+            "status": "completed",
+            "agentId": id,
+            "content": [{ "type": "text", "text": text }],
+            "totalToolUseCount": tools,
+            "totalTokens": tokens,
+            "totalDurationMs": millis,
+        }),
+        (Some(Display::Answer { value }), _) => value.clone(),
+        (Some(Display::Line { .. } | Display::Said { .. }) | None, _) => text.into(),
+    }
+}
+
+/// A hook that ran: that it began, and how it ended.
+pub(super) fn hook(report: &Report) -> [Value; 2] {
+    let id = Uuid::new_v4();
+    let mut begun = json!({
+        "type": "system",
+        "subtype": "hook_started",
+        "hook_id": id,
+        "hook_name": report.name,
+        "hook_event": report.event,
+    });
     let outcome = match report.ended {
         Ended::Done => "success",
         Ended::Blocked | Ended::Failed => "error",
@@ -114,29 +225,27 @@ pub(super) fn hook(report: &Report, session: Option<&str>) -> Value {
     {
         output.push_str(note);
     }
-    json!({
-        "type": "system",
-        "subtype": "hook_response",
-        "hook_name": report.name,
-        "hook_event": report.event,
-        "stdout": report.stdout,
-        "stderr": report.stderr,
-        "output": output,
-        "exit_code": report.code,
-        "outcome": outcome,
-        "session_id": session,
-    })
+    let mut ended = begun.clone();
+    ended["subtype"] = "hook_response".into();
+    ended["stdout"] = report.stdout.as_str().into();
+    ended["stderr"] = report.stderr.as_str().into();
+    ended["output"] = output.into();
+    ended["outcome"] = outcome.into();
+    if let Some(code) = report.code {
+        ended["exit_code"] = code.into();
+    }
+    begun["uuid"] = json!(Uuid::new_v4());
+    [begun, ended]
 }
 
 /// What a request paid for twice, and why.
-pub(super) fn cache(broke: &CacheBreak, session: Option<&str>) -> Value {
-    json!({ "type": "system", "subtype": "cache_break", "cache_break": broke, "session_id": session })
+pub(super) fn cache(broke: &CacheBreak) -> Value {
+    json!({ "type": "system", "subtype": "cache_break", "cache_break": broke })
 }
 
 /// What is reported of compaction: that it runs, how it ended, where the conversation was cut, and what was cleared.
-pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value> {
-    let status =
-        |status: Value| json!({ "type": "system", "subtype": "status", "status": status, "session_id": session });
+pub(super) fn compaction(step: &Compaction) -> Vec<Value> {
+    let status = |status: Value| json!({ "type": "system", "subtype": "status", "status": status });
     match step {
         Compaction::Started { .. } => vec![status("compacting".into())],
         Compaction::Failed { trigger, reason, text, usage: spent, cost_usd } => {
@@ -153,7 +262,7 @@ pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value>
         }
         Compaction::Completed { receipt, .. } => {
             let metadata = json!({
-                "trigger": receipt.trigger,
+                "trigger": trigger(receipt.trigger),
                 "tier": receipt.tier,
                 "pre_tokens": receipt.before,
                 "post_tokens": receipt.after,
@@ -166,7 +275,6 @@ pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value>
                 "type": "system",
                 "subtype": "compact_boundary",
                 "compact_metadata": metadata,
-                "session_id": session,
             });
             let mut ended = status(Value::Null);
             ended["compact_result"] = "success".into();
@@ -180,7 +288,6 @@ pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value>
                 "removed_results": removed_results,
                 "saved_tokens": saved_tokens,
             },
-            "session_id": session,
         })],
         Compaction::Progress { .. }
         | Compaction::SessionMemoryApplied { .. }
@@ -188,10 +295,21 @@ pub(super) fn compaction(step: &Compaction, session: Option<&str>) -> Vec<Value>
     }
 }
 
-fn assistant_block(block: &Block) -> Option<Value> {
+/// Who asked for a compaction, in the words that the SDKs have for it.
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Manual | Trigger::Plan => "manual",
+        Trigger::Auto => "auto",
+    }
+}
+
+pub(super) fn assistant_block(block: &Block) -> Option<Value> {
     Some(match block {
-        Block::Text { text, .. } => json!({ "type": "text", "text": text }),
-        Block::Thinking { text, .. } => json!({ "type": "thinking", "thinking": text }),
+        Block::Text { text, .. } => json!({ "type": "text", "text": text, "citations": null }),
+        Block::Thinking { text, wire } => {
+            let signature = wire.as_ref().and_then(|wire| wire.data["signature"].as_str()).unwrap_or_default();
+            json!({ "type": "thinking", "thinking": text, "signature": signature })
+        }
         Block::ToolCall(call) => json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": call.input }),
         Block::ToolResult(_) | Block::Media(_) => return None,
     })
@@ -217,17 +335,54 @@ pub(super) fn usage(usage: &Usage) -> Value {
         "cache_creation_input_tokens": usage.cache_write,
         "cache_read_input_tokens": usage.cache_read,
         "output_tokens": usage.output,
+        "cache_creation": { "ephemeral_5m_input_tokens": usage.cache_write, "ephemeral_1h_input_tokens": 0 },
+        "server_tool_use": { "web_search_requests": 0, "web_fetch_requests": 0 },
+        "output_tokens_details": { "thinking_tokens": usage.reasoning },
+        "service_tier": "standard",
+        "inference_geo": "",
+        "iterations": [],
+        "speed": "standard",
     })
 }
 
-fn stop_word(stop: &StopReason) -> String {
+/// The same at the end of a reply that came in parts.
+pub(super) fn delta_usage(usage: &Usage) -> Value {
+    json!({
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+        "output_tokens_details": { "thinking_tokens": usage.reasoning },
+        "server_tool_use": null,
+        "iterations": null,
+    })
+}
+
+/// What a model was asked for.
+pub(super) fn model_usage(usage: &Usage, cost: Option<f64>, limits: Option<(u64, u32)>) -> Value {
+    let (window, output) = limits.unwrap_or_default();
+    json!({
+        "inputTokens": usage.input,
+        "outputTokens": usage.output,
+        "thinkingTokens": usage.reasoning,
+        "cacheReadInputTokens": usage.cache_read,
+        "cacheCreationInputTokens": usage.cache_write,
+        "webSearchRequests": 0,
+        "costUSD": cost.unwrap_or(0.0),
+        "contextWindow": window,
+        "maxOutputTokens": output,
+    })
+}
+
+/// Why a reply ended; none where Anthropic's API has no word for it.
+pub(super) fn stop_word(stop: &StopReason) -> Option<&'static str> {
     match stop {
-        StopReason::EndTurn => "end_turn".into(),
-        StopReason::ToolUse => "tool_use".into(),
-        StopReason::MaxTokens => "max_tokens".into(),
-        StopReason::StopSequence => "stop_sequence".into(),
-        StopReason::Pause => "pause_turn".into(),
-        StopReason::Interrupted => "interrupted".into(),
-        StopReason::Refusal(word) | StopReason::Other(word) => word.clone(),
+        StopReason::EndTurn => Some("end_turn"),
+        StopReason::ToolUse => Some("tool_use"),
+        StopReason::MaxTokens => Some("max_tokens"),
+        StopReason::StopSequence => Some("stop_sequence"),
+        StopReason::Pause => Some("pause_turn"),
+        StopReason::Refusal(_) => Some("refusal"),
+        StopReason::Interrupted | StopReason::Other(_) => None,
     }
 }

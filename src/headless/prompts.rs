@@ -6,17 +6,14 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use serde_json::{Value, json};
-
-use super::background::{self, Asked};
-use super::input::{Line, Lines, Typed};
-use super::{Exit, Output, Run, lines, stop};
-use crate::commands::Builtin;
+use super::input::{Line, Lines, Request, Typed, Wrong};
+use super::{Exit, Output, Run, control, host, lines, stop};
 use crate::commands::Parsed;
 use crate::engine::Handle;
 use crate::message::Usage;
-use crate::protocol::{Delivery, Event, Op};
+use crate::protocol::{Delivery, Event, ModeChange, Op};
 use crate::session::entry::{Begun, Ended};
+use crate::stdx::outside;
 
 /// How long commands in the background may still run once there is nothing more to do.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,13 +23,35 @@ impl Run<'_> {
     pub(super) async fn all(
         &mut self,
         handle: &mut Handle,
-        mut lines: Lines,
+        (mut lines, begun): (Lines, Option<Request>),
         stops: mpsc::UnboundedReceiver<Exit>,
     ) -> io::Result<()> {
         // One listener for the whole run: a signal between two events is not lost.
         let stopped = stop::signal(stops);
         tokio::pin!(stopped);
-        let mut goes_on = self.begin(handle).await?;
+        let mut goes_on = self.begin(handle, &mut lines).await?;
+        match begun {
+            Some(request) if goes_on => {
+                control::initialized(self, handle, &request).await;
+                // What comes with the first prompt is not taken for a part of the answer.
+                while self.host.serves() {
+                    tokio::select! {
+                        biased;
+                        event = handle.events.recv() => match event {
+                            Some(event) => self.meanwhile(handle, event).await?,
+                            None => break,
+                        },
+                        // Hooks of the start may still wait for their answers.
+                        line = lines.beside() => self.early(handle, line, &mut lines).await,
+                    }
+                }
+            }
+            Some(request) => {
+                let why = self.failed.clone().unwrap_or_else(|| "the session could not start".to_owned());
+                self.line(&lines::control(&request.id, Err(why)))?;
+            }
+            None => {}
+        }
         if !goes_on {
             self.all = self.exit;
         }
@@ -54,20 +73,32 @@ impl Run<'_> {
                 }
                 // One that is gone says so when it is asked for something.
                 Some(event) = handle.events.recv() => {
-                    self.meanwhile(event)?;
+                    self.meanwhile(handle, event).await?;
                     continue;
                 }
                 line = lines.next() => line,
             };
             goes_on = match line {
-                None => return self.let_end(handle, stopped.as_mut()).await,
-                Some(Line::Prompt(typed)) => self.one(handle, typed, &mut lines, stopped.as_mut()).await?,
-                Some(Line::Wrong(problem)) => {
-                    self.all = Exit::Usage;
-                    self.begin_prompt();
-                    self.wrong(&problem)?
+                None => {
+                    self.left(handle).await;
+                    return self.let_end(handle, stopped.as_mut()).await;
                 }
-                Some(line) => self.beside(handle, line, &mut lines).await?,
+                Some(Line::Prompt(typed)) => self.one(handle, typed, &mut lines, stopped.as_mut()).await?,
+                Some(Line::Wrong(Wrong { text, prompt })) => {
+                    if prompt || !self.host.talk.sdk {
+                        self.all = if self.host.talk.sdk { self.all } else { Exit::Usage };
+                        self.begin_prompt();
+                        self.wrong(&text)?
+                    } else {
+                        // Nobody waits for a result of what cannot be read.
+                        writeln!(self.err, "error: {text}")?;
+                        true
+                    }
+                }
+                line => {
+                    self.beside(handle, line, &mut lines).await?;
+                    true
+                }
             };
         }
         Ok(())
@@ -81,7 +112,7 @@ impl Run<'_> {
     ) -> io::Result<()> {
         let over = tokio::time::sleep(GRACE);
         tokio::pin!(over);
-        while !self.background.is_empty() {
+        while !self.background.is_empty() || self.host.serves() {
             tokio::select! {
                 biased;
                 stopped = stopped.as_mut() => {
@@ -90,64 +121,76 @@ impl Run<'_> {
                 }
                 () = &mut over => return Ok(()),
                 event = handle.events.recv() => match event {
-                    Some(Event::Background { running, ended }) if self.stream => {
-                        self.in_background(running, ended.as_ref())?;
-                    }
-                    // Nothing follows the one result.
-                    Some(Event::Background { running, ended }) => {
-                        self.background.take(running, ended.as_ref(), self.session.as_ref());
-                    }
                     None | Some(Event::Closed) => return Ok(()),
-                    Some(_) => {}
+                    Some(event) => match host::hear(self, handle, event).await? {
+                        Some(Event::Background { running, ended }) if self.stream => {
+                            self.in_background(running, ended.as_ref())?;
+                        }
+                        // Nothing follows the one result.
+                        Some(Event::Background { running, ended }) => {
+                            self.background.take(running, ended.as_ref(), self.session.as_ref());
+                        }
+                        _ => {}
+                    },
                 },
             }
         }
         Ok(())
     }
 
-    /// Takes a line while something runs, or a request at any time.
-    pub(super) async fn beside(&mut self, handle: &Handle, line: Line, lines: &mut Lines) -> io::Result<bool> {
-        let answer = match line {
-            Line::Prompt(typed)
+    /// Takes a line while something runs, or a request at any time; none at the end of the input.
+    pub(super) async fn beside(&mut self, handle: &Handle, line: Option<Line>, lines: &mut Lines) -> io::Result<()> {
+        match line {
+            Some(Line::Prompt(typed))
                 if typed.steers && self.turn && self.registry.parse_line(&typed.text) == Parsed::Message =>
             {
+                if !self.prompts.is_new(typed.uuid) {
+                    return Ok(());
+                }
                 let op = self.message(typed, Delivery::Steer)?;
                 self.steering.sent(op.clone());
                 // An engine that is gone tells so itself.
                 let _ = handle.ops.send(op).await;
-                return Ok(true);
             }
-            Line::Prompt(_) | Line::Wrong(_) => {
-                lines.keep(line);
-                return Ok(true);
-            }
-            Line::Interrupt(id) => {
-                let _ = handle.ops.send(Op::Interrupt).await;
-                lines::control(&id, Ok(json!({})))
-            }
-            Line::Background(id, asked) => lines::control(&id, self.asked(handle, asked).await),
-            Line::Unknown(id, name) => {
-                writeln!(self.err, "control request {name:?} is not supported")?;
-                lines::control(&id, Err(format!("control request {name:?} is not supported")))
-            }
-        };
-        if self.output == Output::StreamJson {
-            self.line(&answer)?;
+            Some(line @ (Line::Prompt(_) | Line::Wrong(_))) => lines.keep(line),
+            Some(Line::Request(request)) => control::take(self, handle, &request, lines).await?,
+            Some(Line::Answer(id, answer)) => self.answered(handle, &id, answer).await?,
+            Some(Line::Withdrawn) => {}
+            None => self.left(handle).await,
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Does what was asked about commands in the background.
-    async fn asked(&mut self, handle: &Handle, asked: Asked) -> Result<Value, String> {
-        let op = match asked {
-            Asked::Move => Op::Background,
-            Asked::Stop(task) if !self.background.runs(&task) => return Err(background::unknown(&task)),
-            Asked::Stop(task) => Op::builtin(Builtin::Tasks, format!("stop {task}")),
-            Asked::Output(task) => return self.background.output(&task, self.session.as_ref()),
-        };
-        // An engine that is gone tells so itself.
-        let _ = handle.ops.send(op).await;
-        Ok(json!({}))
+    /// As `beside`, while there is no session yet: only answers are taken at once.
+    pub(super) async fn early(&mut self, handle: &Handle, line: Option<Line>, lines: &mut Lines) {
+        match line {
+            Some(Line::Answer(id, answer)) => {
+                for (op, _) in self.host.answered(&id, answer) {
+                    let _ = handle.ops.send(op).await;
+                }
+            }
+            Some(line) => lines.keep(line),
+            None => self.left(handle).await,
+        }
+    }
+
+    async fn answered(&mut self, handle: &Handle, id: &str, answer: outside::Answer) -> io::Result<()> {
+        let ops = self.host.answered(id, answer);
+        if ops.iter().any(|(op, _)| matches!(op, Op::Answer { .. })) {
+            self.state("running")?;
+        }
+        for (op, denied) in ops {
+            self.denials.extend(denied);
+            let _ = handle.ops.send(op).await;
+        }
+        Ok(())
+    }
+
+    /// Nothing more comes in.
+    async fn left(&mut self, handle: &Handle) {
+        for op in self.host.left() {
+            let _ = handle.ops.send(op).await;
+        }
     }
 
     /// Follows what runs in the background.
@@ -161,20 +204,24 @@ impl Run<'_> {
     }
 
     /// Takes what the engine says while it is not asked for anything. All else is for the next prompt.
-    fn meanwhile(&mut self, event: Event) -> io::Result<()> {
-        match event {
-            Event::Background { running, ended } => self.in_background(running, ended.as_ref()),
-            event => {
-                self.kept.push_back(event);
-                Ok(())
+    async fn meanwhile(&mut self, handle: &Handle, event: Event) -> io::Result<()> {
+        match host::hear(self, handle, event).await? {
+            Some(Event::Background { running, ended }) => self.in_background(running, ended.as_ref())?,
+            Some(Event::Mode(ModeChange::Changed { mode })) => self.told_mode(mode)?,
+            Some(Event::Model(model)) => {
+                if let Some(session) = &mut self.session {
+                    session.model = model;
+                }
             }
+            event => self.kept.extend(event),
         }
+        Ok(())
     }
 
     /// Forgets the prompt before.
     pub(super) fn begin_prompt(&mut self) {
         (self.answer, self.failed, self.rounds, self.report) = (String::new(), None, 0, None);
-        (self.turn, self.structured) = (false, None);
+        (self.turn, self.structured, self.stopped, self.api_millis) = (false, None, None, 0);
         if self.stream {
             (self.exit, self.usage, self.cost) = (Exit::Done, Usage::default(), None);
             self.denials.clear();
@@ -183,6 +230,7 @@ impl Run<'_> {
 
     /// The op of a message; what came with it lies in files until the run ends.
     fn message(&mut self, typed: Typed, delivery: Delivery) -> io::Result<Op> {
+        self.prompts.sent(&typed.text, typed.uuid);
         let mut attachments = Vec::new();
         for picture in typed.pictures {
             let mut file = tempfile::Builder::new().prefix("cocode-").suffix(picture.ending).tempfile()?;
@@ -202,8 +250,12 @@ impl Run<'_> {
         lines: &mut Lines,
         stopped: Pin<&mut impl Future<Output = Exit>>,
     ) -> io::Result<bool> {
+        if !self.prompts.is_new(typed.uuid) {
+            return Ok(true);
+        }
         self.begin_prompt();
-        let op = match self.registry.parse_line(&typed.text) {
+        let parsed = if typed.verbatim { Parsed::Message } else { self.registry.parse_line(&typed.text) };
+        let op = match parsed {
             Parsed::Command { command, args } if typed.piped && !command.makes_turn(args) => {
                 return self.wrong(&format!("/{} does not read standard input: add `< /dev/null`", command.name));
             }

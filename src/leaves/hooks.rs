@@ -10,6 +10,7 @@ mod faults;
 mod http;
 mod matcher;
 mod outcome;
+mod outside;
 mod report;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::stdx::hash::sha256_hex;
+use crate::stdx::outside::Outside;
 use crate::stdx::sealed::Sealed;
 
 pub use command::{Limits, Settings, plain};
@@ -101,6 +103,8 @@ pub struct Hooks {
     switch: Switch,
     /// What those that send may reach.
     pub limits: Limits,
+    /// The program that runs us, where it has hooks of its own.
+    pub outside: Option<Outside>,
     memory: Arc<Mutex<Memory>>,
 }
 
@@ -146,6 +150,7 @@ impl Hooks {
             next: self.next,
             switch: self.switch,
             limits: self.limits.clone(),
+            outside: self.outside.clone(),
             memory: self.memory.clone(),
         }
     }
@@ -307,13 +312,14 @@ async fn run_all(
             Does::Line(line) => Start::Line(line),
             Does::Program(program, arguments) => Start::Program(program, arguments),
             Does::Request(request) => return http::send(request, timeout, input, settings).await,
+            Does::Outside(name) => return outside::ask(name, timeout, input, settings.outside.as_ref()).await,
         };
         let home = Home { root: hook.root.as_deref(), data: hook.data.as_deref() };
         command::run(start, home, timeout, input, &place, settings).await
     });
     let all = join_all(runs).await;
     for (hook, ran) in chosen.iter().zip(all) {
-        let said = outcome::read(occasion.event, &ran, hook.on_failure);
+        let said = outcome::read(occasion.event, &ran, on_failure(hook, &ran));
         let report = said.report(&ran, Report::new(occasion.event, &name, &hook.line, hook.origin.clone()));
         tracing::debug!(hook = %hook.line, event = %name, ended = report.ended.name(), millis = report.millis, "hook");
         lock(&memory).last.insert(hook.id.clone(), (report.ended, report.millis));
@@ -323,6 +329,13 @@ async fn run_all(
         }
     }
     outcome
+}
+
+/// What follows when a hook failed. A program of its own that did not answer in time may be about to say no: its guard of a
+/// call holds.
+fn on_failure(hook: &Hook, ran: &Ran) -> OnFailure {
+    let silent = matches!(ran.end, command::End::TimedOut(_)) && matches!(hook.does, Does::Outside(_));
+    if silent && hook.event == Event::PreToolUse { OnFailure::Block } else { hook.on_failure }
 }
 
 /// The hooks of one source; those that cannot run were named when it was read.

@@ -13,6 +13,7 @@ pub mod host;
 pub mod links;
 pub mod memory;
 pub mod nearest;
+pub mod outside;
 pub mod panics;
 pub mod path_text;
 pub mod process;

@@ -39,6 +39,8 @@ impl App {
                 self.status.api.asked(now);
                 self.transcript.turn_started();
             }
+            // A person asks for what it cost, and no terminal answers for another program.
+            Event::Turn(Turn::Spent { .. }) | Event::Call { .. } => {}
             Event::Turn(Turn::Ended { end, millis, .. }) => {
                 return self.turn_ended(end, Duration::from_millis(millis), now);
             }

@@ -60,6 +60,7 @@ impl Panel {
             Report::Servers(_) => Builtin::Mcp,
             Report::Memory(_) => Builtin::Memory,
             Report::Thinking(_)
+            | Report::ServersChanged(_)
             | Report::SettingChanged(_)
             | Report::BugReport(_)
             | Report::Plan(_)

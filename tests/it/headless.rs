@@ -372,13 +372,14 @@ fn one_json_object_and_a_line_for_each_step() {
     let done = run(WRITE, &["--output-format", "stream-json", "--allowed-tools", "Bash"]);
     let lines = done.lines();
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
+    assert_eq!(kinds, ["system", "assistant", "assistant", "user", "assistant", "result"]);
     assert_eq!(lines[0]["subtype"], "init");
     assert!(["kernel", "off"].contains(&lines[0]["sandbox"]["level"].as_str().unwrap()), "{}", lines[0]);
     let id = lines[0]["session_id"].as_str().unwrap();
     assert!(lines.iter().all(|line| line["session_id"] == id), "{lines:#?}");
-    assert_eq!(lines[1]["message"]["content"][1]["type"], "tool_use");
-    assert_eq!(lines[2]["message"]["content"][0]["tool_use_id"], "call_1");
+    assert_eq!(lines[2]["message"]["content"][0]["type"], "tool_use");
+    assert_eq!(lines[1]["message"]["id"], lines[2]["message"]["id"]);
+    assert_eq!(lines[3]["message"]["content"][0]["tool_use_id"], "call_1");
 }
 
 /// Nothing is run without a sandbox where it is required, and both lines say what is missing.

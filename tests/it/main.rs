@@ -135,6 +135,8 @@ mod sandbox;
 /// No shape of process survives the program, however it ends.
 #[cfg(target_os = "linux")]
 mod sandbox_ends;
+/// Under the Claude Agent SDKs: envelope, permissions, hooks, servers, requests.
+mod sdk;
 mod skills;
 /// What a session starts with: model, mode, an earlier session.
 mod start;

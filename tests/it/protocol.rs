@@ -12,6 +12,7 @@ use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::provider::key::Secret;
 use cocode::session::entry::{Begun, Restore};
+use cocode::stdx::outside::Call;
 use cocode::thinking::{Keywords, Level, Override, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,6 +79,15 @@ fn ops() {
         Op::Agent { id: "a1".into() },
         Op::Earlier { part: Part::Before(7) },
         Op::Earlier { part: Part::Between(0, 7) },
+        Op::Answer {
+            id: AskId(1),
+            answer: Answer::Changed { input: json!({ "command": "ls -a" }), then: Box::new(Answer::Yes) },
+        },
+        Op::Return { id: AskId(1), answer: Ok(json!({})) },
+        Op::Return { id: AskId(1), answer: Err("gone".into()) },
+        Op::Server { change: ServerChange::Reconnect { name: "srv".into() } },
+        Op::Server { change: ServerChange::Switch { name: "srv".into(), on: false } },
+        Op::Server { change: ServerChange::Given { servers: json!({}) } },
         Op::Commands,
         Op::Shutdown,
     ];
@@ -176,6 +186,8 @@ fn events() {
         sandbox: cocode::sandbox::Status { level: cocode::sandbox::Level::Kernel, why: "why".into() },
         servers: Vec::new(),
         plugins: Summary { loaded: Vec::new(), errors: vec![("x@y".into(), "is gone".into())] },
+        agents: vec!["explore".into()],
+        output_style: "default".into(),
     };
     let thinking = ThinkingInfo {
         level: Level::DeepThink,
@@ -201,6 +213,20 @@ fn events() {
         Event::Session(session),
         Event::Turn(Turn::Started),
         Event::Turn(Turn::Ended { end: TurnEnd::Done, usage: Usage::default(), cost_usd: None, millis: 1 }),
+        Event::Turn(Turn::Spent {
+            api_millis: 1,
+            models: vec![ModelShare {
+                model: "p/m".into(),
+                usage: Usage::default(),
+                cost_usd: Some(0.5),
+                limits: Some((8, 2)),
+            }],
+        }),
+        Event::Call {
+            id: AskId(1),
+            call: Call::Hook { hook: "h".into(), input: json!({}), call: Some("call_1".into()) },
+        },
+        Event::Call { id: AskId(1), call: Call::Message { server: "srv".into(), message: json!({}) } },
         Event::Delta(Delta::Text { text: "a".into() }),
         Event::Delta(Delta::Thinking { text: "a".into() }),
         Event::Delta(Delta::ToolArgs { name: "LS".into(), bytes: 1 }),

@@ -66,7 +66,8 @@ impl Hooking {
             let file = file.to_string_lossy();
             env.extend(["CLAUDE", "COCODE"].map(|owner| (format!("{owner}_ENV_FILE"), file.to_string())));
         }
-        hooks::Settings { secret_env: tools.secret_env.clone(), env, limits: self.hooks.limits.clone() }
+        let (limits, outside) = (self.hooks.limits.clone(), self.hooks.outside.clone());
+        hooks::Settings { secret_env: tools.secret_env.clone(), env, limits, outside }
     }
 
     /// Runs the hooks of an occasion. None when the user interrupted them.

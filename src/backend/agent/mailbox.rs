@@ -16,7 +16,7 @@ use crate::message::typed;
 use crate::permission::{Mode, Source};
 use crate::protocol::{Answer, Ask, AskId, Asker, BETWEEN, Delivery, Event, Op, Question, QueueId, Queued};
 use crate::session::entry::Decided;
-use crate::stdx::text;
+use crate::stdx::{outside, text};
 use crate::thinking::{Level, Override};
 
 /// A prompt on its way to the agent.
@@ -78,6 +78,7 @@ pub struct Mailbox {
 struct State {
     ids: u64,
     asks: HashMap<AskId, oneshot::Sender<Answer>>,
+    calls: HashMap<AskId, oneshot::Sender<outside::Answer>>,
     queue: Vec<(QueueId, Prompt, Delivery)>,
     mode: Option<Mode>,
     /// A choice that waits; the inner none takes one back.
@@ -187,6 +188,34 @@ impl Mailbox {
     pub fn answer(&self, id: AskId, answer: Answer) {
         if let Some(waiting) = self.state().asks.remove(&id) {
             // The asker may have been cancelled in this very moment.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    /// Asks the program around us, unless who wants to know is `gone`. That is not a person who is waited for.
+    pub async fn call(&self, call: outside::Call, gone: impl Future<Output = ()>) -> Option<outside::Answer> {
+        let (send, receive) = oneshot::channel();
+        let id = {
+            let mut state = self.state();
+            state.ids += 1;
+            let id = AskId(state.ids);
+            state.calls.insert(id, send);
+            id
+        };
+        self.emit(Event::Call { id, call }).await;
+        let answer = tokio::select! {
+            biased;
+            answer = receive => return answer.ok(),
+            () = gone => None,
+        };
+        self.state().calls.remove(&id);
+        self.emit(Event::AskClosed { id }).await;
+        answer
+    }
+
+    /// Hands over what the program around us answers; nobody may wait for it any more.
+    pub fn returned(&self, id: AskId, answer: outside::Answer) {
+        if let Some(waiting) = self.state().calls.remove(&id) {
             let _ = waiting.send(answer);
         }
     }

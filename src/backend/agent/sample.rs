@@ -55,7 +55,10 @@ impl Turn<'_> {
         prefix.logged(conversation.append(EntryKind::Request(Arc::new(sent)))?);
         let mut attempt = 0;
         loop {
-            let (error, shown, usage) = match self.stream_once(request.clone()).await? {
+            let asked = Instant::now();
+            let tried = self.stream_once(request.clone()).await?;
+            self.agent.spending.turn.waited += asked.elapsed();
+            let (error, shown, usage) = match tried {
                 Try::Reply(message) => return Ok(Sampled::Reply(message)),
                 Try::Interrupted(message) => return Ok(Sampled::Interrupted(message)),
                 Try::Failed { error, shown, usage } => (error, shown, usage),

@@ -1,10 +1,12 @@
 //! What the requests of a turn and of a session cost.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::Model;
 use super::skill_runs::Lookup;
 use crate::message::Usage;
+use crate::protocol::{ModelShare, Turn};
 use crate::provider::catalog::ModelSpec;
 use crate::session::entry::EntryKind;
 use crate::session::{self, Session};
@@ -19,11 +21,19 @@ pub(super) struct TurnUsage {
     beside: Usage,
     /// What these cost by the prices of their models; none where one has no price.
     beside_cost: Option<f64>,
+    /// How long models were waited for.
+    pub(super) waited: Duration,
 }
 
 impl Default for TurnUsage {
     fn default() -> TurnUsage {
-        TurnUsage { answered: false, replies: Usage::default(), beside: Usage::default(), beside_cost: Some(0.0) }
+        TurnUsage {
+            answered: false,
+            replies: Usage::default(),
+            beside: Usage::default(),
+            beside_cost: Some(0.0),
+            waited: Duration::ZERO,
+        }
     }
 }
 
@@ -93,6 +103,18 @@ impl Spending {
             self.know(model.to_owned(), &found.spec);
         }
         self.used.get(model)?.cost(usage)
+    }
+
+    /// What each model was asked for in the session, and how long the turn waited.
+    pub(super) fn spent(&self, session: &Session) -> Turn {
+        let usage = session.facts().usage_by_model().into_iter();
+        let share = |(model, usage): (String, Usage)| {
+            let spec = self.used.get(&model);
+            let cost_usd = spec.and_then(|spec| spec.cost(&usage));
+            ModelShare { cost_usd, limits: spec.map(|spec| (spec.window, spec.max_output)), model, usage }
+        };
+        let api_millis = u64::try_from(self.turn.waited.as_millis()).unwrap_or(u64::MAX);
+        Turn::Spent { api_millis, models: usage.map(share).collect() }
     }
 
     /// What the session cost; none where a model has no price.

@@ -19,12 +19,11 @@ use crate::hooks::{self, Occasion, Worker};
 use crate::message::{CallId, Kind, Message, Outcome, StopReason, ToolResult};
 use crate::protocol::{self, BETWEEN, Event, Item, TurnEnd};
 use crate::provider::Request;
-use crate::session;
-use crate::session::entry::{EntryKind, Seq};
+use crate::session::{self, entry::EntryKind, entry::Seq};
 use crate::stdx::process;
 use crate::tools;
 
-/// What the model reads in place of an answer that ran out of room.
+/// Read in place of an answer that ran out of room.
 const GO_ON: &str = "Your reply was cut off at the output limit. Continue exactly where it ended; split large writes into smaller calls.";
 /// What the model reads that ends its work without the answer in the shape that was asked for.
 const ANSWER: &str = "The final answer is still missing. Call the StructuredOutput tool now, with an object that fits its schema. Nothing else you write counts as the answer.";
@@ -66,12 +65,13 @@ impl Turn<'_> {
         self.agent.budget.release();
         self.agent.tasks.waking.after(end);
         self.finish_turn(end).await;
-        // A person who thinks about a question does not count as work of the agent.
+        // A person who thinks does not count as work of the agent.
         let worked = (self.agent.clock)().duration_since(started).saturating_sub(self.mailbox.take_waited());
         let millis = u64::try_from(worked.as_millis()).unwrap_or(u64::MAX);
-        let usage = self.agent.spending.turn.total();
-        let cost_usd = self.agent.spending.turn_cost(&self.agent.model.spec);
+        let (usage, cost_usd) =
+            (self.agent.spending.turn.total(), self.agent.spending.turn_cost(&self.agent.model.spec));
         self.agent.end_runs(0, self.mailbox).await;
+        self.mailbox.emit(Event::Turn(self.agent.spending.spent(&self.agent.conversation.session))).await;
         self.mailbox.emit(Event::Turn(protocol::Turn::Ended { end, usage, cost_usd, millis })).await;
         end
     }

@@ -13,6 +13,8 @@ use crate::thinking::Level;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Builtin,
+    /// Of the program that runs us.
+    Outside,
     User(PathBuf),
     Project(PathBuf),
     Plugin(PathBuf),
@@ -22,7 +24,7 @@ impl Source {
     /// Where it is written; none for one of the program's own.
     pub fn file(&self) -> Option<&PathBuf> {
         match self {
-            Source::Builtin => None,
+            Source::Builtin | Source::Outside => None,
             Source::User(file) | Source::Project(file) | Source::Plugin(file) => Some(file),
         }
     }

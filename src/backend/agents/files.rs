@@ -11,7 +11,7 @@ use super::{Definitions, Diagnostic, Plugin, fields};
 use crate::hooks;
 use crate::permission::{Bound, Trust, Use};
 use crate::stdx::ansi::shown;
-use crate::stdx::frontmatter::{FaultKind, Frontmatter};
+use crate::stdx::frontmatter::{FaultKind, Frontmatter, snake};
 use crate::stdx::git;
 use crate::stdx::links;
 use crate::stdx::regular;
@@ -34,6 +34,8 @@ pub(crate) struct Folders<'a> {
     /// What of the project's the user agreed to.
     pub trust: &'a Trust,
     pub plugins: &'a [Plugin],
+    /// Those of the program that runs us, by their names: the fields of a file, and its text as `prompt`.
+    pub given: Option<&'a Map<String, Value>>,
 }
 
 /// Reads every definition: the project's first, the nearest before all others, then the user's, those of plugins, and the program's own. One
@@ -59,6 +61,9 @@ pub(crate) fn load(folders: Folders) -> Definitions {
     found.all.extend(builtin());
     let found = found.indexed();
     let mut all = Definitions { diagnostics: project.diagnostics, ..Definitions::default() };
+    for (name, fields) in folders.given.into_iter().flatten() {
+        all.add_given(name, fields);
+    }
     let mut last = Vec::new();
     for mut definition in project.all {
         let (uses, sealed) = uses(&definition, folders.project, &found);
@@ -182,6 +187,15 @@ impl Definitions {
         self.diagnostics.extend(added.diagnostics);
     }
 
+    fn add_given(&mut self, name: &str, given: &Value) {
+        let mut say = |problem| self.diagnostics.push(Diagnostic { file: PathBuf::from(name), problem });
+        let Some(given) = given.as_object() else { return say("is not an object; it is ignored".into()) };
+        let mut fields: Map<String, Value> = given.iter().map(|(key, value)| (snake(key), value.clone())).collect();
+        let prompt = fields.remove("prompt").and_then(|prompt| prompt.as_str().map(str::to_owned)).unwrap_or_default();
+        fields.insert("name".into(), name.into());
+        self.all.push(fields::definition(name, Source::Outside, &fields, &prompt, &mut say));
+    }
+
     fn read(&mut self, file: &Path, text: &str, source: fn(PathBuf) -> Source) {
         let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let mut say = |problem| self.diagnostics.push(Diagnostic { file: file.to_owned(), problem });
@@ -293,6 +307,7 @@ mod tests {
                 home: &self.0.path().join("home"),
                 trust,
                 plugins: &[],
+                given: None,
             })
         }
 
@@ -309,7 +324,7 @@ mod tests {
             let mut lines = Vec::new();
             for definition in &found.all {
                 let place = match &definition.source {
-                    Source::Builtin => continue,
+                    Source::Builtin | Source::Outside => continue,
                     Source::User(file) => format!("user {}", short(file)),
                     Source::Project(file) => format!("project {}", short(file)),
                     Source::Plugin(file) => format!("plugin {}", short(file)),

@@ -291,6 +291,7 @@ fn denies(pattern: &str, definition: &Definition) -> bool {
             let words = std::iter::once(command).chain(args).map(String::as_str).collect::<Vec<_>>();
             words.join(" ") == pattern
         }
+        Way::Outside => false,
         Way::Http { url, .. } | Way::Sse { url, .. } => {
             let mut rest = url.as_str();
             let mut parts = pattern.split('*');

@@ -142,7 +142,7 @@ impl Folder {
         let git_hooks = loaded.as_ref().map(|loaded| loaded.git_hooks.clone()).unwrap_or_default();
         let plugins = loaded.as_ref().map(|loaded| loaded.plugins.clone()).unwrap_or_default();
         let mode = loaded.map(|loaded| loaded.config.permissions.default_mode).unwrap_or_default();
-        let definitions = open::definitions(here.paths, here.cwd, &trusted, &plugins);
+        let definitions = open::definitions((here.paths, here.cwd), &trusted, &plugins, None);
         let any = Answer::new(Schema::new(json!({ "type": "object" }))?);
         let toolbox = Toolbox::builtin().with_agents(definitions).with(Arc::new(any));
         let places = Places { git, git_hooks, ..places::places(here.paths, here.cwd, &[]) };

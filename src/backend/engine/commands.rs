@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
 use super::{
-    Begin, Engine, Inbox, changes, forecast, lists, notes, open, places, plugins, skills, styles, switch, waiting,
+    Begin, Engine, Inbox, changes, choosing, forecast, lists, notes, places, plugins, skills, styles, switch, waiting,
 };
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
@@ -108,17 +108,17 @@ impl Engine {
     }
 
     async fn clear(&mut self, inbox: &mut Inbox) {
-        let session = open::fresh(&self.setup);
-        self.replace(session, EndReason::Clear).await;
+        let session = choosing::fresh(&self.setup);
+        self.replace(session, EndReason::Clear, inbox).await;
         self.session_started(StartSource::Clear, inbox).await;
     }
 
     /// Puts another session in the place of this one. The mode carries over into a new session; an earlier one keeps its own,
     /// but for Bypass, which it does not bring along.
-    async fn replace(&mut self, session: crate::session::Session, reason: EndReason) {
+    async fn replace(&mut self, session: crate::session::Session, reason: EndReason, inbox: &mut Inbox) {
         let (now, before_plan) =
             (self.agent.conversation.mode(), self.agent.conversation.mode_before_plan(self.agent.settings.bypass));
-        self.session_ended(reason).await;
+        self.session_ended(reason, inbox).await;
         if let Err(error) = self.agent.conversation.session.sync() {
             self.fail(error).await;
         }
@@ -148,13 +148,13 @@ impl Engine {
         if id == self.agent.conversation.session.id() {
             return self.tell("That is the current session.").await;
         }
-        if let Err(text) = open::same_folder(&self.setup, &id) {
+        if let Err(text) = choosing::same_folder(&self.setup, &id) {
             return self.fail(text).await;
         }
-        match open::open_or_ask(&self.setup, &id, inbox).await {
+        match choosing::open_or_ask(&self.setup, &id, inbox).await {
             Ok(session) => {
                 let model = session.facts().own_model.clone();
-                self.replace(session, EndReason::Resume).await;
+                self.replace(session, EndReason::Resume, inbox).await;
                 if let Some(model) = model.and_then(|name| self.models.earlier(&name)) {
                     let tools = self.loaded.config.tool_settings(&model.spec);
                     self.agent.set_model(model, tools);

@@ -113,7 +113,7 @@ fn confined(sandbox::Status { level, why }: &sandbox::Status) -> Finding {
 
 /// How many sub-agents there are, and what is wrong with their files.
 fn agents(here: Here<'_>, trust: &Trust, loaded: &Loaded) -> Vec<Finding> {
-    let definitions = super::open::definitions(here.paths, here.cwd, trust, &loaded.plugins);
+    let definitions = super::open::definitions((here.paths, here.cwd), trust, &loaded.plugins, None);
     let finding = |state, text| Finding { area: "agents".into(), state, text };
     let count = finding(State::Good, format!("{} kinds (`/agents` lists them)", definitions.active().count()));
     let problems = definitions.diagnostics().iter().map(|problem| finding(State::Limited, problem.to_string()));

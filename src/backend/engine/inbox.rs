@@ -63,9 +63,18 @@ impl Inbox {
         let mut work = std::pin::pin!(work);
         loop {
             if self.closed {
-                // Nobody is left to answer or to wait for.
+                // Nobody is left to wait for, and only a program around us may still answer.
                 self.mailbox.interrupt();
-                return work.await;
+                tokio::select! {
+                    biased;
+                    done = &mut work => return done,
+                    Some(op) = self.ops.recv() => {
+                        if let Op::Return { id, answer } = op {
+                            self.mailbox.returned(id, answer);
+                        }
+                        continue;
+                    }
+                }
             }
             tokio::select! {
                 biased;
@@ -181,6 +190,7 @@ impl Inbox {
             }
             Op::Background => mailbox.leave(),
             Op::Answer { id, answer } => mailbox.answer(id, answer),
+            Op::Return { id, answer } => mailbox.returned(id, answer),
             Op::Prompt { text, attachments, delivery, thinking, data } => {
                 mailbox.enqueue(Prompt { attachments, thinking, data, ..Prompt::new(text) }, delivery);
                 mailbox.emit(mailbox.queue()).await;
@@ -224,6 +234,13 @@ impl Inbox {
             }
             Op::FindServer => match look {
                 Some(look) => look.models.find_server(&look.agent.model, &mailbox),
+                None => self.held.push_back(op),
+            },
+            Op::Server { ref change } => match look {
+                Some(look) => {
+                    look.servers(change, &mailbox).await;
+                    mailbox.emit(Event::Done { op }).await;
+                }
                 None => self.held.push_back(op),
             },
             Op::Rewind { .. } => {

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::Setup;
 use super::doctor::Here;
+use super::reports::Look;
+use crate::agent::mailbox::Mailbox;
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded};
-use crate::mcp::{Servers, State, Status, Surroundings};
+use crate::mcp::{self, Servers, State, Status, Surroundings};
 use crate::message::tokens;
-use crate::protocol::report::{Finding, ServerRow, ServerState, State as Mark};
+use crate::protocol::report::{Finding, Report, ServerRow, ServerState, ServersChanged, State as Mark};
+use crate::protocol::{Event, ServerChange};
 use crate::sandbox::Sandbox;
 use crate::tools::Toolbox;
 
@@ -19,15 +22,17 @@ const KNOWN: &str = "mcp-tools";
 /// The servers of a session, none started yet; None where none is set up.
 pub(super) fn open(setup: &Setup, loaded: &Loaded) -> Option<Arc<Servers>> {
     let here = Here { env: &setup.env, paths: &setup.paths, cwd: &setup.project };
-    (!loaded.servers.is_empty()).then(|| Arc::new(servers(here, loaded, setup.commands.clone())))
+    let program = setup.host.as_ref().map(|host| host.program.clone());
+    let around = || surroundings(here, loaded, setup.commands.clone()).with(program);
+    (!loaded.servers.is_empty()).then(|| Arc::new(Servers::new(around())))
 }
 
-fn servers(here: Here<'_>, loaded: &Loaded, sandbox: Sandbox) -> Servers {
+fn surroundings(here: Here<'_>, loaded: &Loaded, sandbox: Sandbox) -> Surroundings {
     let config = &loaded.config;
     let variable = |name: &str| config.env.get(name).cloned().or_else(|| here.env.get(name).map(str::to_owned));
     let variables = (config.env.clone(), config.secret_env());
     let around = Surroundings::new(here.cwd.to_path_buf(), variables, sandbox, variable);
-    Servers::new(around.remembering(here.paths.own_state().join(KNOWN)))
+    around.remembering(here.paths.own_state().join(KNOWN))
 }
 
 /// Starts what may run and does not yet, and ends what may not. Waits for nothing.
@@ -73,6 +78,7 @@ fn row(status: Status) -> ServerRow {
         error,
         tail,
         tools: tools.len() as u64,
+        offers: tools.iter().map(|tool| tool.own.clone()).collect(),
         tokens: tokens.sum(),
         sent,
         received,
@@ -87,7 +93,7 @@ pub fn probe(here: Here<'_>, loaded: &Loaded) -> std::io::Result<Vec<ServerRow>>
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(async {
         let sandbox = Sandbox::of_this_program(loaded.config.sandbox.enabled);
-        let servers = Arc::new(servers(here, loaded, sandbox));
+        let servers = Arc::new(Servers::new(surroundings(here, loaded, sandbox)));
         follow(Some(&servers), loaded);
         servers.settled().await;
         rows(Some(&servers), here.paths)
@@ -107,4 +113,38 @@ pub(super) fn findings(loaded: &Loaded) -> Vec<Finding> {
     let off = off.iter().map(|(definition, why)| format!("server {} does not start: {why}", definition.name));
     findings.extend(off.map(|text| finding(Mark::Limited, text)));
     findings
+}
+
+impl Look<'_> {
+    /// Changes the servers of this session, and tells what came of it.
+    pub(super) async fn servers(&self, change: &ServerChange, mailbox: &Mailbox) {
+        let servers = self.agent.servers();
+        let none = || "this session began without MCP servers, so none can be added".to_owned();
+        let mut told = ServersChanged::default();
+        let (name, done) = match (change, servers) {
+            (ServerChange::Given { servers: given }, servers) => {
+                let mut definitions = Vec::new();
+                for (name, entry) in given.as_object().into_iter().flatten() {
+                    let variable = |name: &str| self.setup.env.get(name).map(str::to_owned);
+                    let place = (mcp::Scope::Flag, "the program that runs cocode");
+                    match mcp::Definition::read(name, entry, place, &variable, &mut |_| ()) {
+                        Ok(_) if servers.is_none() => told.errors.push((name.clone(), none())),
+                        Ok(definition) => definitions.extend(definition),
+                        Err(why) => told.errors.push((name.clone(), why)),
+                    }
+                }
+                if let Some(servers) = servers {
+                    (told.added, told.removed) = servers.give(definitions);
+                }
+                (None, Ok(()))
+            }
+            (ServerChange::Reconnect { name } | ServerChange::Switch { name, .. }, None) => {
+                (Some(name), Err("this session has no MCP servers".to_owned()))
+            }
+            (ServerChange::Reconnect { name }, Some(servers)) => (Some(name), servers.reconnect(name).await),
+            (ServerChange::Switch { name, on }, Some(servers)) => (Some(name), servers.switch(name, *on)),
+        };
+        told.errors.extend(name.cloned().zip(done.err()));
+        mailbox.emit(Event::Report(Report::ServersChanged(told))).await;
+    }
 }

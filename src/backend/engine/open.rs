@@ -9,7 +9,7 @@ use super::models::Models;
 use super::places::{gateway, git_status, root};
 use super::plugins::Matter;
 use super::settings::Settings;
-use super::{Begin, Engine, Inbox, Known, Setup, mcp, plugins, servers, skills};
+use super::{Engine, Host, Inbox, Known, Setup, choosing, mcp, plugins, servers, skills};
 use crate::agent::{self, Agent, Model, Parts, Presence};
 use crate::agents;
 use crate::config::paths::Paths;
@@ -21,15 +21,13 @@ use crate::protocol::{Answer, Event, Question};
 use crate::provider::Provider;
 use crate::provider::offline::{Offline, script::Script};
 use crate::session::entry::EntryKind;
-use crate::session::{self, Session, index};
+use crate::session::{Session, index};
 use crate::stdx::hash;
 use crate::tools::answer;
 use crate::tools::{Offered, RULES, TODO_WRITE, Toolbox};
 
 /// Turns of a resumed session that are shown at once.
 pub(super) const TURNS_SHOWN: usize = 10;
-/// What sessions are stamped with.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Opens everything. Its error is shown and ends the engine; the text names the fix.
 pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, String> {
@@ -48,7 +46,8 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
             plugins::agree_to_named(&mut trust, loaded.uses.clone(), &loaded.plugins);
             loaded = setup.loaded.with_project(&setup.project, &trust);
         }
-        let uses = definitions(&setup.paths, &setup.project, &trust, &loaded.plugins).uses().to_vec();
+        let uses =
+            definitions((&setup.paths, &setup.project), &trust, &loaded.plugins, setup.host.as_ref()).uses().to_vec();
         plugins::agree_to_named(&mut trust, uses, &loaded.plugins);
         loaded = setup.loaded.with_project(&setup.project, &trust);
     }
@@ -57,12 +56,12 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     mcp::follow(tools.as_ref(), &loaded);
     let catalog = inbox.catalog.clone();
     let loading = skills::load(&catalog, &loaded);
-    let session = choose(&setup, inbox).await?;
+    let session = choosing::choose(&setup, inbox).await?;
     let models = Models::new(&loaded, setup.env.clone(), setup.paths.clone(), script);
     let chosen = choose_model(&setup, &loaded, &models, &session)?;
     let probing = chosen.is_none() && models.probes();
     let model = chosen.unwrap_or_else(|| models.offline());
-    let definitions = definitions(&setup.paths, &setup.project, &trust, &loaded.plugins);
+    let definitions = definitions((&setup.paths, &setup.project), &trust, &loaded.plugins, setup.host.as_ref());
     let toolbox = mcp::reaching(toolbox(&setup, &loaded.config, &definitions), tools.as_ref(), &loaded);
     let settings = Settings::of(&setup, &loaded, &models, &catalog, &model.spec);
     catalog.hide(settings.hidden);
@@ -92,6 +91,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     let mode = start_mode(&setup, &loaded, &session)?;
     let mut agent = Agent::new(session, parts);
     agent.hooking.hooks.limits = settings.hook_limits;
+    agent.hooking.hooks.outside = setup.host.as_ref().map(Host::outside);
     if mode != agent.conversation.mode() && !agent.conversation.session.read_only() {
         agent.conversation.append(EntryKind::ModeChanged { mode }).map_err(|error| error.to_string())?;
     }
@@ -141,9 +141,15 @@ fn play(file: &Path) -> Result<Arc<dyn Provider>, String> {
 }
 
 /// The sub-agents of a folder, with what is wrong with their files.
-pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust, plugins: &Plugins) -> Arc<agents::Definitions> {
+pub(super) fn definitions(
+    (paths, project): (&Paths, &Path),
+    trust: &Trust,
+    plugins: &Plugins,
+    host: Option<&Host>,
+) -> Arc<agents::Definitions> {
     let plugins = plugins.for_agents();
-    let mut definitions = agents::load(agents::Folders { project, home: &paths.home, trust, plugins: &plugins });
+    let (home, given) = (paths.home.as_path(), host.map(|host| &host.agents));
+    let mut definitions = agents::load(agents::Folders { project, home, trust, plugins: &plugins, given });
     let toolbox = Toolbox::builtin();
     let below = toolbox.iter().filter(|tool| tool.manners().offered < Offered::Main);
     let below = below.map(|tool| (tool.spec().name.as_str(), tool.manners().offered == Offered::Reading));
@@ -154,6 +160,10 @@ pub(super) fn definitions(paths: &Paths, project: &Path, trust: &Trust, plugins:
 fn toolbox(setup: &Setup, config: &Config, definitions: &Arc<agents::Definitions>) -> Toolbox {
     let toolbox = Toolbox::builtin().with_agents(definitions.clone());
     let toolbox = if config.tools.todos { toolbox } else { toolbox.only(|tool| tool.spec().name != TODO_WRITE) };
+    let toolbox = match &setup.only_tools {
+        Some(names) => toolbox.only(|tool| names.contains(&tool.spec().name)),
+        None => toolbox,
+    };
     match &setup.output_schema {
         Some(schema) => toolbox.with(Arc::new(answer::Answer::new(schema.clone()))),
         None => toolbox,
@@ -217,73 +227,6 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
     (rules, problems)
 }
 
-/// Opens the session that was asked for, and asks what to do when another process writes it.
-async fn choose(setup: &Setup, inbox: &mut Inbox) -> Result<Session, String> {
-    let home = &setup.paths.home;
-    let id = match &setup.begin {
-        Begin::New => None,
-        Begin::Continue => {
-            let sessions = index::list(home, Some(&setup.project)).map_err(|error| error.to_string())?;
-            let newest = sessions.into_iter().next().map(|summary| summary.id);
-            Some(newest.ok_or("no earlier session in this folder: start without --continue")?)
-        }
-        Begin::Resume(query) => {
-            Some(index::resolve(home, query, (setup.clocks.wall)()).map_err(|error| error.to_string())?)
-        }
-    };
-    let Some(id) = id else { return Ok(fresh(setup)) };
-    same_folder(setup, &id)?;
-    if setup.fork {
-        return Session::fork(home, &id, None, setup.clocks.wall).map_err(|error| error.to_string());
-    }
-    open_or_ask(setup, &id, inbox).await
-}
-
-pub(super) fn fresh(setup: &Setup) -> Session {
-    Session::create(&setup.paths.home, &setup.project, VERSION, setup.clocks.wall)
-}
-
-/// Refuses a session of another folder: its files, its shell and its permissions belong there.
-///
-/// # Errors
-/// Names the command that opens it.
-pub(super) fn same_folder(setup: &Setup, id: &str) -> Result<(), String> {
-    let summary = index::list(&setup.paths.home, None).map_err(|error| error.to_string())?;
-    let Some(folder) = summary.into_iter().find(|summary| summary.id == id).map(|summary| summary.cwd) else {
-        return Ok(());
-    };
-    // A folder that is gone cannot be gone to.
-    match folder.canonicalize() {
-        Ok(real) if real != setup.project => Err(format!(
-            "session {id} belongs to {}: resume it there with cocode --cwd '{}' --resume {id}",
-            real.display(),
-            real.display()
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Opens a session; when another process writes it, a person says whether to fork it or to look only.
-pub(super) async fn open_or_ask(setup: &Setup, id: &str, inbox: &mut Inbox) -> Result<Session, String> {
-    let home = &setup.paths.home;
-    match Session::open(home, id, setup.clocks.wall) {
-        Ok(session) => Ok(session),
-        Err(error @ session::Error::Locked { .. }) => {
-            let mailbox = inbox.mailbox.clone();
-            let cancel = mailbox.begin();
-            let answer = inbox.attend(mailbox.ask(Question::Locked { session: id.to_owned() }, &cancel)).await;
-            mailbox.end();
-            match answer {
-                Some(Answer::Fork | Answer::Yes) => Session::fork(home, id, None, setup.clocks.wall),
-                Some(Answer::ReadOnly) => Session::open_read_only(home, id, setup.clocks.wall),
-                _ => return Err(error.to_string()),
-            }
-            .map_err(|error| error.to_string())
-        }
-        Err(error) => Err(error.to_string()),
-    }
-}
-
 impl Engine {
     /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
     /// Shows one of the messages of the organization, another one in each session.
@@ -334,7 +277,8 @@ impl Engine {
     fn uses(&self) -> Vec<Use> {
         let trust = &self.agent.policy.trust;
         let loaded = self.setup.loaded.with_project(&self.setup.project, trust);
-        let definitions = definitions(&self.setup.paths, &self.setup.project, trust, &loaded.plugins);
+        let definitions =
+            definitions((&self.setup.paths, &self.setup.project), trust, &loaded.plugins, self.setup.host.as_ref());
         let mut uses = loaded.uses;
         uses.extend_from_slice(definitions.uses());
         uses.extend(self.agent.runs.uses(&self.agent.policy));
@@ -399,7 +343,8 @@ impl Engine {
             if self.agent.conversation.session.is_empty() {
                 let trust = &self.agent.policy.trust;
                 let plugins = self.setup.loaded.with_project(&self.setup.project, trust).plugins;
-                let definitions = definitions(&self.setup.paths, &self.setup.project, trust, &plugins);
+                let definitions =
+                    definitions((&self.setup.paths, &self.setup.project), trust, &plugins, self.setup.host.as_ref());
                 self.agent.set_definitions(definitions);
             }
             problems = Some(self.take_settings());

@@ -139,6 +139,7 @@ pub fn faults(plugin: &Plugin) -> Vec<Fault> {
         home: &plugin.root.join(NOWHERE),
         trust: &Trust::default(),
         plugins: &[plugin.for_agents()],
+        given: None,
     });
     let agents = agents.diagnostics().iter().map(|problem| Fault {
         severity: Severity::Warning,
@@ -164,7 +165,8 @@ pub(super) async fn reload(engine: &mut Engine, inbox: &mut Inbox) {
     let mut text = format!("Reloaded {}, {}.", many(count, "plugin"), many(errors, "error"));
     if engine.agent.conversation.session.is_empty() {
         let trust = &engine.agent.policy.trust;
-        let definitions = open::definitions(&engine.setup.paths, &engine.setup.project, trust, plugins);
+        let definitions =
+            open::definitions((&engine.setup.paths, &engine.setup.project), trust, plugins, engine.setup.host.as_ref());
         engine.agent.set_definitions(definitions);
     } else {
         // Their list is part of a tool's description: another one would break the provider's cache.

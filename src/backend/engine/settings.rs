@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::models::Models;
-use super::{Engine, Setup, skills};
+use super::{Engine, Host, Setup, skills};
 use crate::agent::{self, Bypass, Reminders, events, skill_runs};
 use crate::commands::catalog::{Legacy, Tracking};
 use crate::commands::{Builtin, Catalog};
@@ -78,7 +78,11 @@ impl Settings {
                 thinking: loaded.thinking(&setup.env, setup.thinking),
                 compact: config.compact.clone(),
                 features: config.features,
-                bypass: if setup.mode == Some(Mode::Bypass) { Bypass::Allowed } else { Bypass::Never },
+                bypass: if setup.mode == Some(Mode::Bypass) || setup.may_bypass {
+                    Bypass::Allowed
+                } else {
+                    Bypass::Never
+                },
                 plan: agent::plan::Settings {
                     explore_agents: config.plan.explore_agents,
                     plan_agents: config.plan.plan_agents,
@@ -95,7 +99,7 @@ impl Settings {
                 },
             },
             skills: skills::settings(catalog, loaded, models, spec),
-            hooks: loaded.hooks(),
+            hooks: hooks(setup, loaded),
             hook_limits: hooks::Limits {
                 urls: config.allowed_hook_urls.clone(),
                 variables: config.allowed_hook_variables.clone(),
@@ -105,6 +109,13 @@ impl Settings {
             idle: Duration::from_secs(config.idle_notification_s),
         }
     }
+}
+
+/// The hooks of all files, then those of the program that runs us.
+fn hooks(setup: &Setup, loaded: &Loaded) -> (Vec<hooks::Given>, Switch) {
+    let (mut given, switch) = loaded.hooks();
+    given.extend(setup.host.as_ref().and_then(Host::given));
+    (given, switch)
 }
 
 /// What is added to the system prompt; None: nothing.
@@ -316,6 +327,11 @@ mod tests {
             sandbox: Sandbox::Outer,
             piped: None,
             presence: agent::Presence::Attended,
+            may_bypass: false,
+            host: None,
+            session_id: None,
+            resume_at: None,
+            only_tools: None,
             clocks: Clocks::real(),
         }
     }

@@ -75,6 +75,8 @@ pub enum Way {
         url: Url,
         headers: BTreeMap<String, String>,
     },
+    /// It lives in the program that runs us, which knows it by its name.
+    Outside,
 }
 
 /// See the module.
@@ -149,6 +151,9 @@ impl Definition {
             Some(kind @ ("http" | "streamable-http" | "sse")) => {
                 return Err(format!("type \"{kind}\" needs a `url`"));
             }
+            // A file has no say in what that program answers for.
+            Some("sdk") if scope == Scope::Flag => Way::Outside,
+            Some("sdk") => return Err("type \"sdk\" only comes from the program that runs cocode".to_owned()),
             Some("ws") => return Err("type \"ws\" is not supported: use the server's http or sse address".to_owned()),
             None | Some("stdio") if given.contains_key("command") => fields.program()?,
             Some("stdio") => return Err("type \"stdio\" needs a `command`".to_owned()),
@@ -307,6 +312,7 @@ impl Way {
             Way::Program { .. } => "stdio",
             Way::Http { .. } => "http",
             Way::Sse { .. } => "sse",
+            Way::Outside => "sdk",
         }
     }
 
@@ -346,6 +352,7 @@ impl Way {
                 let with = if headers.is_empty() { String::new() } else { format!(" with {}", headers.join(", ")) };
                 format!("{} {url}{with}", self.kind())
             }
+            Way::Outside => "answered by the program that runs cocode".to_owned(),
         }
     }
 
@@ -355,6 +362,7 @@ impl Way {
         match self {
             Way::Program { command, args, .. } => json!([command, args, own("env")]).to_string(),
             Way::Http { url, .. } | Way::Sse { url, .. } => json!([url.as_str(), own("headers")]).to_string(),
+            Way::Outside => self.kind().to_owned(),
         }
     }
 }
@@ -455,6 +463,7 @@ mod tests {
                 match definition.way {
                     Way::Program { command, args, env } => format!("{line} => {command} {args:?} {env:?}"),
                     Way::Http { url, headers } | Way::Sse { url, headers } => format!("{line} => {url} {headers:?}"),
+                    Way::Outside => line,
                 }
             }
             Ok(None) => "not set up".to_owned(),

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use super::era::{Era, MODERN};
 use super::http::Http;
 use super::inbound::{Inbound, short};
+use super::outside;
 use super::stdio::Stdio;
 
 /// Progress that waits to be shown.
@@ -87,6 +88,7 @@ impl Limits {
 pub(super) enum Link {
     Stdio(Stdio),
     Http(Http),
+    Outside(outside::Link),
 }
 
 /// See the module.
@@ -146,6 +148,7 @@ impl Peer {
             match &self.link {
                 Link::Stdio(stdio) => stdio.send(&Value::Object(message)).await,
                 Link::Http(http) => http.request((id, method, &message), (era, mirrored)).await,
+                Link::Outside(outside) => outside.request(id, method, Value::Object(message)).await,
             }
         };
         tokio::pin!(sending);
@@ -182,6 +185,7 @@ impl Peer {
         let sent = match &self.link {
             Link::Stdio(stdio) => timeout(WORD, stdio.send(&message)).await,
             Link::Http(http) => timeout(WORD, http.tell(&message, era)).await,
+            Link::Outside(outside) => timeout(WORD, outside.send(message)).await.map(|sent| sent.map(drop)),
         };
         if !matches!(sent, Ok(Ok(()))) {
             tracing::debug!(method, "an MCP server did not take a notice");
@@ -221,6 +225,8 @@ impl Drop for Open<'_> {
         match &self.peer.link {
             Link::Stdio(stdio) => stdio.offer(&message),
             Link::Http(http) => http.withdraw(message),
+            // The program hears of it by the call that is withdrawn with its future.
+            Link::Outside(_) => {}
         }
     }
 }

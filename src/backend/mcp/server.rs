@@ -15,6 +15,7 @@ use super::definition::{Definition, Way};
 use super::era::{self, Era, Hello, Negotiation};
 use super::http::Http;
 use super::inbound::Inbound;
+use super::outside;
 use super::peer::{Fault, Limits, Link, Peer};
 use super::servers::Surroundings;
 use super::stdio::Stdio;
@@ -245,6 +246,12 @@ async fn begin(definition: &Definition, around: &Surroundings, inbound: &Arc<Inb
         Way::Sse { url, headers } => {
             let client = around.client.reach(url, None).map_err(|error| Fault::Closed(error.to_string()))?;
             (Link::Http(Http::older(client, url, headers, inbound).await?), Negotiation::Legacy)
+        }
+        Way::Outside => {
+            let program = around.program.as_ref();
+            let program =
+                program.ok_or_else(|| Fault::Broken("no program runs cocode that could answer".to_owned()))?;
+            (Link::Outside(outside::Link::new(&definition.name, program, inbound)), Negotiation::Legacy)
         }
     };
     let peer = Arc::new(Peer::new(link, inbound.clone()));

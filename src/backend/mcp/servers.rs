@@ -1,6 +1,6 @@
 //! All servers of a session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use super::catalog::{self, Found, Tool};
 use super::definition::{Definition, Way};
 use super::era::Negotiation;
 use super::known::Known;
+use super::outside::Program;
 use super::peer::{Fault, Limits};
 use super::server::{Server, State, Status};
 use crate::provider::http::Client;
@@ -36,6 +37,8 @@ pub struct Surroundings {
     pub secret_env: Vec<String>,
     pub sandbox: Sandbox,
     pub client: Client,
+    /// The program that runs us, where it has servers of its own.
+    pub(super) program: Option<Program>,
     /// How long a start may take.
     pub(super) start: Duration,
     /// How long a call may take.
@@ -70,11 +73,20 @@ impl Surroundings {
             secret_env,
             sandbox,
             client: Client::default(),
+            program: None,
             start: time("MCP_TIMEOUT").unwrap_or(START),
             call: time("MCP_TOOL_TIMEOUT").unwrap_or(CALL),
             negotiation: if auto { Negotiation::Auto } else { Negotiation::Legacy },
             known: None,
         }
+    }
+}
+
+impl Surroundings {
+    /// With the program that runs us, which answers for servers of its own.
+    #[must_use]
+    pub fn with(self, program: Option<Program>) -> Surroundings {
+        Surroundings { program, ..self }
     }
 }
 
@@ -97,6 +109,12 @@ struct All {
     running: Vec<Arc<Server>>,
     /// Those that may not run, and why.
     off: Vec<(Definition, String)>,
+    /// What the files say.
+    said: (Vec<Definition>, Vec<(Definition, String)>),
+    /// What was given in the course of the session; it counts before what the files say.
+    given: Vec<Definition>,
+    /// What was switched off in this session.
+    switched: BTreeSet<String>,
 }
 
 /// What a name of a tool stands for.
@@ -104,6 +122,13 @@ pub enum Named {
     Tool(Arc<Tool>),
     /// Its server is still starting, so that nobody can tell.
     Later,
+}
+
+impl All {
+    fn knows(&self, name: &str) -> bool {
+        let running = self.running.iter().map(|server| &server.definition);
+        running.chain(self.off.iter().map(|(definition, _)| definition)).any(|definition| definition.name == name)
+    }
 }
 
 impl Servers {
@@ -122,7 +147,72 @@ impl Servers {
     /// Starts those that are new, and ends those that are not wanted any longer. Waits for none of them.
     pub fn keep(&self, wanted: Vec<Definition>, off: Vec<(Definition, String)>) {
         let mut all = self.all();
+        all.said = (wanted, off);
+        self.follow(&mut all);
+    }
+
+    /// Adds servers for this session in the place of those that were added before. Returns the names that are new, and
+    /// those that are gone.
+    pub fn give(&self, given: Vec<Definition>) -> (Vec<String>, Vec<String>) {
+        let mut all = self.all();
+        let names = |of: &[Definition]| of.iter().map(|one| one.name.clone()).collect::<BTreeSet<String>>();
+        let before = names(&std::mem::replace(&mut all.given, given));
+        let now = names(&all.given);
+        self.follow(&mut all);
+        (now.difference(&before).cloned().collect(), before.difference(&now).cloned().collect())
+    }
+
+    /// Switches a server on or off for this session.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub fn switch(&self, name: &str, on: bool) -> Result<(), String> {
+        let mut all = self.all();
+        if !all.knows(name) {
+            return Err(format!("there is no MCP server {name:?}"));
+        }
+        match on {
+            true => all.switched.remove(name),
+            false => all.switched.insert(name.to_owned()),
+        };
+        self.follow(&mut all);
+        Ok(())
+    }
+
+    /// Ends a connection, and begins another one. Returns once it is there, or is not going to be.
+    ///
+    /// # Errors
+    /// There is no such server, or it does not run.
+    pub async fn reconnect(&self, name: &str) -> Result<(), String> {
+        let server = {
+            let mut all = self.all();
+            if !all.knows(name) {
+                return Err(format!("there is no MCP server {name:?}"));
+            }
+            all.switched.remove(name);
+            all.running.retain(|server| server.definition.name != name);
+            self.follow(&mut all);
+            all.running.iter().find(|server| server.definition.name == name).cloned()
+        };
+        let Some(server) = server else { return Err(format!("the MCP server {name} may not run")) };
+        match server.settled().await {
+            State::Ready => Ok(()),
+            _ => Err(format!("the MCP server {name} is not there: {}", why(&server.status()))),
+        }
+    }
+
+    /// Runs what is wanted now, and nothing else.
+    fn follow(&self, all: &mut All) {
+        let (mut wanted, mut off) = all.said.clone();
+        let given = |name: &str| all.given.iter().any(|given| given.name == name);
+        wanted.retain(|definition| !given(&definition.name));
+        off.retain(|(definition, _)| !given(&definition.name));
+        wanted.splice(0..0, all.given.iter().cloned());
+        let (kept, switched): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|definition| !all.switched.contains(&definition.name));
+        off.extend(switched.into_iter().map(|definition| (definition, "it was switched off".to_owned())));
         let mut before = std::mem::take(&mut all.running);
+        let wanted = kept;
         for definition in wanted {
             let same = before.iter().position(|server| server.definition == definition);
             let server = match same {

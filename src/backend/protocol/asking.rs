@@ -184,6 +184,11 @@ pub enum Answer {
     Rewrite {
         text: String,
     },
+    /// For a call: its arguments are to be these, and then this answer counts.
+    Changed {
+        input: Value,
+        then: Box<Answer>,
+    },
     /// No; the text, if any, tells the agent what to do instead. Without text the turn stops.
     No {
         feedback: Option<String>,
@@ -203,4 +208,14 @@ pub enum Answer {
     Chosen {
         answers: Vec<Vec<String>>,
     },
+}
+
+impl Answer {
+    /// What counts of it, and the arguments that a call is to have.
+    pub fn parted(self) -> (Option<Answer>, Option<Value>) {
+        match self {
+            Answer::Changed { input, then } => (Some(*then), Some(input)),
+            answer => (Some(answer), None),
+        }
+    }
 }

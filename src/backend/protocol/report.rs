@@ -45,11 +45,21 @@ pub enum Report {
     Sandbox(Box<SandboxReport>),
     Agents(Agents),
     Servers(Vec<ServerRow>),
+    ServersChanged(ServersChanged),
     Memory(Vec<MemoryRow>),
     Plan(PlanMode),
     Freed(Freed),
     /// The session that a person worked in has ended.
     Ended(Ended),
+}
+
+/// What came of servers that were given in the course of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServersChanged {
+    pub added: Vec<String>,
+    pub removed: Vec<String>,
+    /// Names, and why they do not run.
+    pub errors: Vec<(String, String)>,
 }
 
 /// A server of the Model Context Protocol.
@@ -73,6 +83,9 @@ pub struct ServerRow {
     /// The end of what it wrote to its error stream.
     pub tail: String,
     pub tools: u64,
+    /// Their own names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<String>,
     /// What the definitions of its tools would take of each request.
     pub tokens: u64,
     /// Bytes.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::fenced;
-use crate::protocol::report::{ServerRow, ServerState};
+use crate::protocol::report::{ServerRow, ServerState, ServersChanged};
 use crate::stdx::ansi::visible;
 use crate::stdx::text::short;
 
@@ -13,6 +13,15 @@ pub fn words(rows: &[ServerRow]) -> String {
         return "No MCP servers. `cocode mcp add` sets one up; a project keeps its own in `.mcp.json`.".to_owned();
     }
     rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What came of servers that were given, in a line.
+pub fn changed(change: &ServersChanged) -> String {
+    let list = |what: &str, names: &[String]| (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")));
+    let mut parts: Vec<String> =
+        [list("added", &change.added), list("removed", &change.removed)].into_iter().flatten().collect();
+    parts.extend(change.errors.iter().map(|(name, why)| format!("{}: {}", visible(name), visible(why))));
+    if parts.is_empty() { "No MCP server changed.".to_owned() } else { format!("MCP servers: {}", parts.join("; ")) }
 }
 
 fn block(row: &ServerRow) -> String {

@@ -31,6 +31,8 @@ pub enum Error {
     /// Nothing is left to undo or redo.
     #[error("nothing to {0}")]
     Nothing(&'static str),
+    #[error("there is a session {session} already: resume it, or choose another id")]
+    Exists { session: String },
     #[error("no message {to} to go back to")]
     NoSuchMessage { to: u64 },
 }

@@ -41,11 +41,23 @@ pub struct Session {
 impl Session {
     /// Begins a session in `home`. Touches nothing: folder and log are made with the first prompt.
     pub fn create(home: &Path, cwd: &Path, version: &str, clock: Clock) -> Session {
-        Session::begin(home, cwd, version, clock, None)
+        Session::begin(home, (Uuid::now_v7().to_string(), cwd, version), clock, None)
     }
 
-    pub(super) fn begin(home: &Path, cwd: &Path, version: &str, clock: Clock, forked_from: Option<String>) -> Session {
-        let id = Uuid::now_v7().to_string();
+    /// As `create`, with an id that was chosen.
+    ///
+    /// # Errors
+    /// There is such a session already.
+    pub fn create_as(id: &str, home: &Path, cwd: &Path, version: &str, clock: Clock) -> Result<Session, Error> {
+        Ok(Session::begin(home, (unused(home, id.to_owned())?, cwd, version), clock, None))
+    }
+
+    pub(super) fn begin(
+        home: &Path,
+        (id, cwd, version): (String, &Path, &str),
+        clock: Clock,
+        forked_from: Option<String>,
+    ) -> Session {
         let log = home.join(&id).join(FILE);
         let header = Header { session: id, cwd: cwd.to_owned(), version: version.to_owned(), forked_from };
         Session::begin_at(log, header, clock)
@@ -134,9 +146,18 @@ impl Session {
     /// # Errors
     /// What reading the one or writing the other says.
     pub fn fork(home: &Path, id: &str, upto: Option<Seq>, clock: Clock) -> Result<Session, Error> {
+        Session::fork_as(Uuid::now_v7().to_string(), home, id, upto, clock)
+    }
+
+    /// As `fork`, with an id that was chosen.
+    ///
+    /// # Errors
+    /// As `fork`, or there is such a session already.
+    pub fn fork_as(own: String, home: &Path, id: &str, upto: Option<Seq>, clock: Clock) -> Result<Session, Error> {
         let parent = Session::open_read_only(home, id, clock)?;
         let header = parent.header();
-        let mut fork = Session::begin(home, &header.cwd, &header.version, clock, Some(parent.id.clone()));
+        let begin = (unused(home, own)?, header.cwd.as_path(), header.version.as_str());
+        let mut fork = Session::begin(home, begin, clock, Some(parent.id.clone()));
         if let Err(error) = fork.copy_from(&parent, upto) {
             // Half a copy is of no use, and the error says what is wrong.
             let _ = fs::remove_dir_all(fork.store().dir());
@@ -397,6 +418,11 @@ fn log_of(home: &Path, id: &str) -> Result<PathBuf, Error> {
     let found = Uuid::parse_str(id).ok().map(|uuid| uuid.to_string()).filter(|uuid| uuid == id);
     let log = found.map(|id| home.join(id).join(FILE)).filter(|log| log.is_file());
     log.ok_or_else(|| Error::NotFound { query: id.to_owned() })
+}
+
+/// An id that no session has yet.
+fn unused(home: &Path, id: String) -> Result<String, Error> {
+    if home.join(&id).join(FILE).exists() { Err(Error::Exists { session: id }) } else { Ok(id) }
 }
 
 /// Folders of what a session has saved.

@@ -9,6 +9,7 @@ use tokio::process::Command;
 use super::config::FOLDERS;
 use super::event::Place;
 use crate::stdx::fs::private_dir;
+use crate::stdx::outside::Outside;
 use crate::stdx::process::{Unconfined, command_without, run_captured};
 
 /// Most bytes of each output that are read. Only what a hook hands on as JSON may be that long.
@@ -24,6 +25,8 @@ pub struct Settings {
     /// Further variables; a name in `secret_env` is left out.
     pub env: BTreeMap<String, String>,
     pub limits: Limits,
+    /// The program that runs us, where it has hooks of its own.
+    pub outside: Option<Outside>,
 }
 
 /// What hooks that send may reach, wherever they are defined. None: whatever they name themselves.
@@ -239,6 +242,7 @@ mod tests {
             secret_env: vec!["HOOK_SECRET".into()],
             env: BTreeMap::from([("CI".into(), "1".into()), ("HOOK_SECRET".into(), "x".into())]),
             limits: Limits::default(),
+            outside: None,
         };
         let (root, timeout) = (Path::new("/plugin"), Duration::from_millis(timeout_ms));
         let ran =

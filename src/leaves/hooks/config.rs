@@ -54,6 +54,8 @@ pub enum Does {
     Program(String, Vec<String>),
     /// The event is sent to a server, and its answer is read like a command's output.
     Request(Request),
+    /// The program that runs us is asked, by the name that it gave the hook. No file can define one.
+    Outside(String),
 }
 
 /// Where an event is sent.
@@ -91,12 +93,13 @@ impl Definition {
                 let sent = if sent.is_empty() { sent } else { format!(" with{sent}") };
                 format!("POST {}{sent}", request.url)
             }
+            Does::Outside(name) => format!("callback {name}"),
         }
     }
 
     /// The command that it runs, as a shell line; None where nothing runs here.
     pub fn command(&self) -> Option<String> {
-        if matches!(self.does, Does::Request(_)) { None } else { Some(self.line()) }
+        if matches!(self.does, Does::Request(_) | Does::Outside(_)) { None } else { Some(self.line()) }
     }
 }
 
@@ -161,6 +164,9 @@ enum Kind {
     #[default]
     Command,
     Http,
+    /// Only written: it lives in the program that runs us.
+    #[serde(skip_deserializing)]
+    Callback,
 }
 
 impl TryFrom<Written> for Definition {
@@ -188,6 +194,7 @@ impl TryFrom<Written> for Definition {
                 let url = written.url.ok_or("a hook of type \"http\" needs `url`")?;
                 Does::Request(Request { url, headers: written.headers, variables: written.allowed_env_vars })
             }
+            Kind::Callback => return Err("only the program that runs cocode has callbacks".to_owned()),
         };
         Ok(Definition {
             does,
@@ -211,6 +218,7 @@ impl From<Definition> for Written {
             Does::Request(Request { url, headers, variables }) => {
                 Written { kind: Kind::Http, url: Some(url), headers, allowed_env_vars: variables, ..rest }
             }
+            Does::Outside(name) => Written { kind: Kind::Callback, command: Some(name), ..rest },
         }
     }
 }
@@ -235,6 +243,8 @@ pub enum Origin {
     Project(PathBuf),
     /// Flags and variables.
     CommandLine,
+    /// The program that runs us.
+    Outside,
     /// A running skill's frontmatter; its name.
     Skill(String),
     /// A running agent's frontmatter; its type.
@@ -248,6 +258,7 @@ impl fmt::Display for Origin {
         match self {
             Origin::Managed(file) | Origin::User(file) | Origin::Project(file) => write!(f, "{}", file.display()),
             Origin::CommandLine => f.write_str("command line"),
+            Origin::Outside => f.write_str("the program that runs cocode"),
             Origin::Skill(name) => write!(f, "skill {name}"),
             Origin::Agent(name) => write!(f, "agent {name}"),
             Origin::Plugin(name) => write!(f, "plugin {name}"),
@@ -394,7 +405,7 @@ fn read_group(event: Event, group: &Value, key: &str, problems: &mut Vec<String>
             Ok(definition) => {
                 let own: &[&str] = match definition.does {
                     Does::Request(_) => &KEYS_OF_REQUESTS,
-                    Does::Line(_) | Does::Program(..) => &KEYS_OF_COMMANDS,
+                    Does::Line(_) | Does::Program(..) | Does::Outside(_) => &KEYS_OF_COMMANDS,
                 };
                 let known = |name: &str| KEYS.contains(&name) || SILENT.contains(&name) || own.contains(&name);
                 let unknown = hook.as_object().into_iter().flat_map(Map::keys).filter(|name| !known(name));

@@ -29,6 +29,7 @@ pub(super) fn fault(event: Event, hook: &Definition) -> Option<String> {
             }
             return request.fault().or_else(|| timeout_fault(hook.timeout));
         }
+        Does::Outside(_) => return timeout_fault(hook.timeout),
     };
     if words[0].trim().is_empty() {
         return Some("`command` is empty".into());

@@ -142,6 +142,8 @@ fn session(probing: bool, history: Vec<HistoryItem>) -> Event {
         sandbox: crate::sandbox::Status { level: crate::sandbox::Level::Kernel, why: "why".into() },
         servers: Vec::new(),
         plugins: Default::default(),
+        agents: Vec::new(),
+        output_style: String::new(),
     })
 }
 

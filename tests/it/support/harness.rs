@@ -258,6 +258,11 @@ impl Harness {
             commands: cocode::sandbox::Sandbox::new(self.helper.then(|| Program::binary().into())),
             piped: None,
             presence: self.presence,
+            may_bypass: false,
+            host: None,
+            session_id: None,
+            resume_at: None,
+            only_tools: None,
             clocks: self.clocks,
         }
     }
@@ -429,6 +434,8 @@ fn line(event: &Event, project: &Path) -> Option<String> {
         | Event::Usage(_)
         | Event::Thinking(_)
         | Event::AskClosed { .. }
+        | Event::Call { .. }
+        | Event::Turn(Turn::Spent { .. })
         | Event::Closed
         | Event::Model(_)
         | Event::Interface(_)

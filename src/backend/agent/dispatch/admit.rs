@@ -42,6 +42,7 @@ enum Waited {
 
 /// Whether the call runs after this answer.
 fn allows(answer: &Answer) -> bool {
+    let answer = if let Answer::Changed { then, .. } = answer { then } else { answer };
     matches!(answer, Answer::Yes | Answer::Unconfined | Answer::Unasked | Answer::AllEdits | Answer::Always { .. })
 }
 
@@ -209,7 +210,7 @@ impl Agent {
             return Ok(refused(&ready, Hook::PreToolUse, reason));
         }
         let hooks::Outcome { verdict, input, .. } = outcome;
-        Ok(match self.rewritten(ready, input) {
+        Ok(match self.rewritten(ready, input, "a hook") {
             ControlFlow::Continue(ready) => ControlFlow::Continue(Ready { said: verdict, ..ready }),
             settled @ ControlFlow::Break(_) => settled,
         })
@@ -238,7 +239,7 @@ impl Agent {
             }
             Some(Verdict { decision: hooks::Decision::Allow, .. }) => {
                 let said = ready.said.clone();
-                let ready = match self.rewritten(ready, outcome.input) {
+                let ready = match self.rewritten(ready, outcome.input, "a hook") {
                     ControlFlow::Continue(ready) => Ready { said, ..ready },
                     ControlFlow::Break(admission) => return Ok(ControlFlow::Break(admission)),
                 };
@@ -261,13 +262,13 @@ impl Agent {
         }
     }
 
-    /// Puts a hook's input in the place of the model's.
-    fn rewritten(&self, ready: Ready, input: Option<Value>) -> ControlFlow<Admission, Ready> {
+    /// Puts somebody's input in the place of the model's.
+    fn rewritten(&self, ready: Ready, input: Option<Value>, who: &str) -> ControlFlow<Admission, Ready> {
         let Some(input) = input.filter(|input| *input != ready.call.input) else { return ControlFlow::Continue(ready) };
         match self.ready(ToolCall { input, ..ready.call }) {
             Ok(ready) => ControlFlow::Continue(ready),
             Err((id, problem)) => {
-                let text = format!("Not run: a hook rewrote the arguments, and they are not valid: {problem}");
+                let text = format!("Not run: {who} rewrote the arguments, and they are not valid: {problem}");
                 ControlFlow::Break(Admission::Refused(ToolResult::of_text(id, Outcome::Error, text)))
             }
         }
@@ -355,8 +356,7 @@ impl Agent {
             Waited::Answer(answer, decision) => (answer, decision),
             Waited::Forbidden(decision) => {
                 self.conversation.decided_call((false, Decider::Change, Lasts::Once), &what, mailbox).await?;
-                let grounds = self.policy.grounds(&self.conversation);
-                let result = grounds.refused(&ready, &decision, &self.conversation);
+                let result = self.policy.grounds(&self.conversation).refused(&ready, &decision, &self.conversation);
                 return Ok(ControlFlow::Break(Admission::Refused(result)));
             }
         };
@@ -365,6 +365,15 @@ impl Agent {
             let decision = self.policy.grounds(&self.conversation).judge(&ready);
             return Ok(ControlFlow::Continue((ready, decision)));
         }
+        // Somebody's own arguments are read, and judged, like the model's.
+        let (answer, input) = answer.map_or((None, None), Answer::parted);
+        let changed = input.is_some();
+        let ready = match self.rewritten(ready, input, "who approved it") {
+            ControlFlow::Continue(ready) => ready,
+            ControlFlow::Break(admission) => return Ok(ControlFlow::Break(admission)),
+        };
+        let decision = if changed { self.policy.grounds(&self.conversation).judge(&ready) } else { decision };
+        let what = ready.subject();
         // Only what was offered can be chosen.
         let answer = answer.map(|answer| match answer {
             Answer::AllEdits if !all_edits => Answer::No { feedback: None },
