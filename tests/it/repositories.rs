@@ -653,7 +653,7 @@ fn the_projects_own_git_is_never_started_unasked() {
         let program = program.env("PATH", &format!("{own}:/usr/local/bin:/usr/bin:/bin"));
         let script = program.script("script.yaml", &format!("{}- reply: [text: Done.]\n", calls.join("")));
         let ran = program.run(&["-p", "go", "--offline-script", &script, "--output-format", "stream-json"]);
-        let refused = ran.out.matches("Nobody can be asked").count();
+        let refused = ran.out.matches("\"text\":\"Nobody can be asked").count();
         // Relative folders are left out, so that nothing needs to be asked.
         let want = if folder == "." { (Some(0), 0) } else { (Some(3), 3) };
         assert_eq!((ran.code, refused), want, "{folder}: {}{}", ran.out, ran.err);
