@@ -245,3 +245,19 @@ async fn what_runs_unasked_reads_no_secrets_at_home() {
     let rule = format!("Read(/{}/.env)", home.display());
     assert!(told.contains("The sandbox denied reading") && told.contains(&rule), "{rule}: {told}");
 }
+
+/// A search of everything runs unasked, since the kernel keeps the secrets that it would come by closed to it. What may do
+/// more than read asks.
+#[tokio::test]
+async fn a_search_that_nobody_was_asked_about_opens_no_secret() {
+    if !confines().await {
+        return;
+    }
+    for (line, runs) in [("grep -rn KEY .", true), ("grep -rn KEY . > out", false)] {
+        let harness = Harness::new().unattended().file("src/a", "a KEY\n").file("conf/.env", "KEY=5ecret\n");
+        let ran = harness.script(&lines(&[line])).prompt("go").run().await;
+        let told = text(Path::new("/"), ran.log().to_str().unwrap());
+        assert_eq!(told.contains("src/a:1:a KEY") && told.contains("conf/.env: Permission denied"), runs, "{told}");
+        assert!(!told.contains("5ecret") && !ran.project().join("out").exists(), "{line}: {told}");
+    }
+}

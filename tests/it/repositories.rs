@@ -477,8 +477,10 @@ fn a_secret_by_another_name_asks() {
         ("cat hard", Behavior::Ask),
         ("wc -l hard", Behavior::Ask),
         ("cat soft", Behavior::Allow),
-        // The ignore file above the folder shows again what a search passes over.
-        ("rg KEY s", Behavior::Ask),
+        // The ignore file above the folder shows again what a search passes over, and the kernel keeps it closed; not by
+        // another name.
+        ("rg KEY s", Behavior::Allow),
+        ("grep -r KEY .", Behavior::Ask),
         ("rg KEY d", Behavior::Allow),
     ] {
         assert_eq!(fixture.decide(line, Mode::Default), want, "{line}");

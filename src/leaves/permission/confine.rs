@@ -29,8 +29,8 @@ pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files
         (Some(outside), Behavior::Allow, mode) if mode != Mode::Bypass && !decide::escapes(query) => {
             let mut commands = Vec::new();
             command.parsed().ok()?.node.for_each_simple(&mut |simple| commands.push(simple.clone()));
-            let (paths, git) = readable(query, &commands, (cwd, outside), files);
-            let hidden = hidden(query, git, files);
+            let paths = readable(query, &commands, (cwd, outside), files);
+            let hidden = hidden(query, starts_git(&commands), files);
             Some(Policy { reads: Reads::Only { paths, hidden }, ..Policy::reading(Vec::new()) })
         }
         _ => {
@@ -60,7 +60,7 @@ fn readable(
     commands: &[Simple],
     (cwd, outside): (&Path, &[PathBuf]),
     files: &dyn Files,
-) -> (Vec<PathBuf>, bool) {
+) -> Vec<PathBuf> {
     let places = query.places;
     let mut all: Vec<PathBuf> = places.workspace().map(|root| files.resolve(root)).collect();
     all.extend(places.free_reads.iter().cloned());
@@ -70,8 +70,7 @@ fn readable(
     for name in &names {
         beside.extend(installed(&places.programs, &places.cwd, name, files));
     }
-    let git = names.iter().any(|name| name.rsplit('/').next() == Some("git"));
-    if git {
+    if starts_git(commands) {
         beside.extend(files.git_reads(cwd, places.git_user()));
     }
     // What would open more than the program, or what is private, stays closed: then it fails.
@@ -81,7 +80,20 @@ fn readable(
             all.push(path);
         }
     }
-    (all, git)
+    all
+}
+
+fn starts_git(commands: &[Simple]) -> bool {
+    commands.iter().flat_map(|simple| programs(&simple.words)).any(|name| name.rsplit('/').next() == Some("git"))
+}
+
+/// What the policy of the line hides from it, if it only reads.
+pub(super) fn closed(query: &Query, files: &dyn Files) -> Vec<PathBuf> {
+    let Access::Shell { command, .. } = query.access else { return Vec::new() };
+    let Ok(line) = command.parsed() else { return Vec::new() };
+    let mut commands = Vec::new();
+    line.node.for_each_simple(&mut |simple| commands.push(simple.clone()));
+    hidden(query, starts_git(&commands), files)
 }
 
 /// What lies in the workspace and stays closed though the folder around it is open: secrets, but for those that git itself

@@ -53,7 +53,10 @@ pub(super) fn evaluates(words: &[Word]) -> Option<String> {
         }),
         _ => false,
     };
-    (!harmless).then(|| format!("{name} may evaluate what it is given"))
+    (!harmless).then(|| match name.as_str() {
+        "export" => "commands may obey the variable that it exports".to_owned(),
+        _ => format!("{name} may evaluate what it is given"),
+    })
 }
 
 /// No option before the format, and nothing in it that assigns.

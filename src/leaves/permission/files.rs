@@ -82,6 +82,12 @@ pub trait Files {
         Some(Vec::new())
     }
 
+    /// Whether a branch of the repository around the folder has the name, and nothing else of the repository that git would
+    /// take first.
+    fn is_branch(&self, _folder: &Path, _name: &str) -> bool {
+        false
+    }
+
     /// What git obeys of the repository around the folder, and of the user's own settings, beside what has its place in `.git`:
     /// folders of hooks, and files of settings.
     fn git_obeys(&self, _folder: &Path, _user: git::User<'_>) -> Vec<PathBuf> {
@@ -253,6 +259,10 @@ impl Files for Disk {
 
     fn tracked(&self, folder: &Path) -> Option<Vec<PathBuf>> {
         repository::tracked(folder)
+    }
+
+    fn is_branch(&self, folder: &Path, name: &str) -> bool {
+        repository::is_branch(folder, name)
     }
 
     fn git_obeys(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {

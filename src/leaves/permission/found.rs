@@ -42,6 +42,8 @@ pub(super) fn only(node: &Node) -> Option<&Simple> {
 pub(super) fn substituted(word: &Word) -> Option<Found> {
     let [Piece::Dynamic(one)] = word.pieces.as_slice() else { return None };
     let line = one.source.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).filter(|_| !one.is_one())?;
+    let name = line.trim_start().split(' ').next();
+    matches!(name, Some("find" | "git")).then_some(())?;
     found(&Node::Simple(only(&parse(line).ok()?.node)?.clone()))
 }
 

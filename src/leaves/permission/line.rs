@@ -40,6 +40,8 @@ struct Part {
     basis: Basis,
     /// What it reads outside of the workspace, links followed.
     outside: Vec<PathBuf>,
+    /// Why it asks where the kernel keeps nothing closed to it.
+    closed: Option<String>,
     /// It is a redirection that writes a file.
     writes: bool,
     /// It may make names that look like options.
@@ -69,13 +71,14 @@ impl Part {
         let (words, git, starts) = (Vec::new(), Git::No, Cwd(None));
         let (writes, names, links, held, split, named) = Default::default();
         let (looks, listed) = (false, false);
-        let (basis, outside) = (Basis::Text, Vec::new());
+        let (basis, outside, closed) = (Basis::Text, Vec::new(), None);
         Part {
             text,
             verdict,
             read_only,
             basis,
             outside,
+            closed,
             writes,
             names,
             links,
@@ -305,6 +308,15 @@ fn interprets(part: &Part) -> bool {
     matching::interprets(&part.words.iter().map(Word::known).collect::<Vec<_>>())
 }
 
+/// Whether the command is a file, by its path, that another one of the line may write.
+fn is_made(part: &Part, parts: &[Part]) -> bool {
+    let Some(path) = part.words.first().and_then(Word::literal).filter(|name| name.contains('/')) else { return false };
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let names = |text: &str| text.split(|c: char| c.is_whitespace() || c == '/').any(|word| word == name);
+    parts.iter().any(|other| !other.read_only && other.text != part.text && names(&other.text))
+        || parts.iter().any(|other| other.writes && names(&other.text))
+}
+
 /// Puts the parts together as the mode wants.
 fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
     if parts.iter().any(interprets) {
@@ -315,6 +327,22 @@ fn conclude(query: &Query, mut parts: Vec<Part>, command: &str) -> Decision {
                 .find(|entry| entry.rule.is_about(Matches::Command) && matching::touches_held(&entry.rule, &text));
             if let Some(entry) = ruled.filter(|_| behavior == Behavior::Deny || query.mode != Mode::Plan) {
                 return answer(behavior, vec![because(entry), "an interpreter may run it".into()]);
+            }
+        }
+    }
+    // What the line itself writes is a script of which its text is known.
+    if parts.iter().any(|part| is_made(part, &parts)) {
+        let text = Text::new(command);
+        let forbids = |entry: &&Entry| {
+            entry.behavior != Behavior::Allow
+                && entry.rule.is_about(Matches::Command)
+                && matching::touches_held(&entry.rule, &text)
+        };
+        if let Some(entry) = query.rules.entries().iter().find(forbids) {
+            let denies = query.mode == Mode::Plan;
+            let reasons = vec!["the line runs a file that it writes".to_owned(), because(entry)];
+            if parts.iter().all(|part| part.verdict.behavior != Behavior::Deny) {
+                return answer(if denies { Behavior::Deny } else { Behavior::Ask }, reasons);
             }
         }
     }
@@ -560,7 +588,8 @@ mod tests {
     fn secrets_are_looked_for_among_what_lies_nearest() {
         let rules = RuleSet::default();
         for (folders, secret, line, want) in [
-            (10, "/p/d3/.env", "grep -r x .", Behavior::Ask),
+            // Near enough to be kept closed.
+            (10, "/p/d3/.env", "grep -r x .", Behavior::Allow),
             (10, "/p/d3/f4/sub/.env", "grep -r x .", Behavior::Ask),
             (10, "/p/d3/.hidden/.env", "rg x", Behavior::Allow),
             (1_000, "/p/.env", "grep -r x .", Behavior::Ask),

@@ -19,6 +19,7 @@ use super::values;
 use super::vocabulary::Matches;
 use super::{Behavior, Mode};
 pub(super) use named::{judge_raw, judge_words};
+pub(super) use shown::Closed;
 pub(super) use shown::judge_gathered;
 use shown::{judge_patterns, judge_shown};
 use tracked::judge_tracked;
@@ -126,6 +127,18 @@ pub(super) fn too_much() -> Verdict {
 
 /// Judges what a reading command looks at; the worst comes first.
 pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd, files: &dyn Files) -> Verdict {
+    judge_closed(query, reads, shown, cwd, files, &Closed::nothing())
+}
+
+/// The same for one that the kernel is to hold to reading: secrets that it does not name stay closed to it.
+pub(super) fn judge_closed(
+    query: &Query,
+    reads: &Reads,
+    shown: Shown,
+    cwd: &Cwd,
+    files: &dyn Files,
+    closed: &Closed,
+) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
     if let Err(reason) = gate(query, reads, cwd, files) {
         // Who allowed `git status` meant no program that a repository names.
@@ -243,7 +256,7 @@ pub(super) fn judge_reads(query: &Query, reads: &Reads, shown: Shown, cwd: &Cwd,
     all.extend(followed);
     // Also where it asks already: a rule may answer that, and no rule speaks of secrets.
     if reach > Reach::Names && worst.behavior < Behavior::Deny && !worst.firm {
-        worse(&mut worst, judge_shown(query, reads, reach, all, files));
+        worse(&mut worst, judge_shown(query, reads, reach, all, files, closed));
     }
     if deep {
         let ruled = |behavior| {

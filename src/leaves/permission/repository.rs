@@ -130,6 +130,31 @@ pub(super) fn tracked(folder: &Path) -> Option<Vec<PathBuf>> {
     Some(names.into_iter().map(|name| root.join(String::from_utf8_lossy(&name).as_ref())).collect())
 }
 
+/// Whether a branch of the repository around the folder has the name, and nothing that git would take first: git makes
+/// branches of commits alone, while a tag may be one of a file.
+pub(super) fn is_branch(folder: &Path, name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._/-".contains(c);
+    let hash = |text: &str| matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if !name.chars().all(plain) || name.starts_with(['-', '.', '/']) || name.contains("..") || hash(name) {
+        return false;
+    }
+    let Some((_, folders)) = around(folder) else { return false };
+    let packed = content(&folders[0].join("packed-refs"), MAX_INDEX).ok().flatten().unwrap_or_default();
+    let packed = String::from_utf8_lossy(&packed);
+    let is_packed =
+        |full: &str| packed.lines().any(|line| line.split_once(' ').is_some_and(|(_, known)| known == full));
+    let is_there = |full: &str| folders.iter().any(|own| own.join(full).symlink_metadata().is_ok());
+    let earlier = [name.to_owned(), format!("refs/{name}"), format!("refs/tags/{name}")];
+    let full = format!("refs/heads/{name}");
+    // One that leads to another name is not looked through.
+    let loose = content(&folders[0].join(&full), MAX_LINE).ok().flatten().is_some_and(|text| {
+        let text = String::from_utf8_lossy(&text);
+        hash(text.trim())
+    });
+    let own = loose || !is_there(&full) && is_packed(&full);
+    own && !earlier.iter().any(|full| is_there(full) || is_packed(full))
+}
+
 /// The top of the work tree around a folder, and the folders that are its repository's own: of the work tree, and common to all.
 fn around(folder: &Path) -> Option<(PathBuf, [PathBuf; 2])> {
     let root = top(folder)?;

@@ -250,7 +250,7 @@ mod tests {
                 rules: &rules,
                 places: &places,
                 vocabulary: crate::permission::vocabulary::TOOLS,
-                level: Level::Kernel,
+                level: Level::None,
             };
             let decision = decide(&query, &Disk);
             assert_eq!(decision.behavior, want, "{ignore} {patterns:?} {secret}: {decision:?}");

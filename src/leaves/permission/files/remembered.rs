@@ -138,6 +138,10 @@ impl Files for Remembered<'_> {
         self.files.tracked(folder)
     }
 
+    fn is_branch(&self, folder: &Path, name: &str) -> bool {
+        self.files.is_branch(folder, name)
+    }
+
     fn git_obeys(&self, folder: &Path, user: git::User<'_>) -> Vec<PathBuf> {
         self.obeyed.borrow_mut().entry(folder.to_owned()).or_insert_with(|| self.files.git_obeys(folder, user)).clone()
     }

@@ -89,7 +89,10 @@ pub(super) fn rests(query: &Query, line: &str, parts: &mut [Part]) -> Rests {
     };
     if let Some(why) = why.filter(|_| confined) {
         for part in parts.iter_mut().filter(|part| text(part)) {
-            part.verdict = Verdict::new(Behavior::Ask, why);
+            part.verdict = match &part.closed {
+                Some(reason) => Verdict::firm(reason.clone()),
+                None => Verdict::new(Behavior::Ask, why),
+            };
             part.read_only = false;
         }
     }

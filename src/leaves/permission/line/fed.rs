@@ -1,4 +1,5 @@
-//! What a command reads whose operands others name: through xargs, by `-exec`, or as what a loop goes through.
+//! What a command reads whose operands others name: through xargs, by `-exec`, as what a loop goes through, or in a
+//! substitution.
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use super::super::decide::{Shown, Verdict};
 use super::super::dynamic;
 use super::super::evaluate::evaluates;
 use super::super::found::{self, Found};
-use super::super::paths::{self, Cwd};
+use super::super::paths::{self, Closed, Cwd};
 use super::super::shell::{Node, ONE, Simple, Word};
 use super::super::values;
 use super::judge::Judge;
@@ -34,41 +35,62 @@ pub(super) struct Looked {
     pub(super) only_reads: bool,
     /// What it reads outside of the workspace, links followed.
     pub(super) outside: Vec<PathBuf>,
+    /// What the kernel has to keep closed to it, or it would show a secret, and why that asks otherwise.
+    pub(super) closed: Option<String>,
 }
 
 impl Looked {
     /// Nothing was looked at but this.
     pub(super) fn of(reads: Result<Verdict, String>) -> Looked {
-        Looked { reads, only_reads: false, outside: Vec::new() }
+        Looked { reads, only_reads: false, outside: Vec::new(), closed: None }
     }
 }
 
 impl Judge<'_> {
     /// Whether what was found is all that the command does.
     pub(super) fn only_reads(&self, reads: &Result<commands::Reads, String>, cwd: &Cwd) -> bool {
-        reads.as_ref().is_ok_and(|reads| !reads.paths.iter().any(|word| self.may_become_option(word, cwd)))
+        reads.as_ref().is_ok_and(|reads| self.stays_reading(reads, cwd))
+    }
+
+    fn stays_reading(&self, reads: &commands::Reads, cwd: &Cwd) -> bool {
+        !reads.paths.iter().any(|word| self.may_become_option(word, cwd))
     }
 
     /// What is said of the files that the command reads, or why it does more; and whether it only reads.
     pub(super) fn look(&self, words: &[Word], cwd: &Cwd, piped: bool) -> Looked {
+        let one = |reads: Result<commands::Reads, String>| reads.map(|reads| vec![reads]);
         let reads = match words {
-            _ if piped => self.reads_found(words, cwd),
-            _ if executes(words) => self.reads_executed(words, cwd),
-            _ if let Some(reads) = self.reads_looped(words, cwd) => Ok(reads),
-            _ => evaluates(words).map_or_else(|| commands::reads(words), Err),
+            _ if piped => one(self.reads_found(words, cwd)),
+            _ if executes(words) => one(self.reads_executed(words, cwd)),
+            _ if let Some(reads) = self.reads_looped(words, cwd) => Ok(vec![reads]),
+            _ if let Some(reads) = self.reads_listed(words, cwd) => Ok(reads.to_vec()),
+            _ => one(evaluates(words).map_or_else(|| commands::reads(words), Err)),
         };
-        let only_reads = self.only_reads(&reads, cwd);
-        let outside =
-            reads.as_ref().map(|reads| paths::outside(reads, cwd, self.query.places, self.files)).unwrap_or_default();
-        let reads = reads.map(|reads| {
-            let mut verdict = paths::judge_reads(self.query, &reads, shown(words), cwd, self.files);
-            if self.names_options() && !only_reads {
-                let reason = "a command of the line may have made a name that looks like an option";
-                paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
-            }
-            verdict
-        });
-        Looked { reads, only_reads, outside }
+        let all = match reads {
+            Ok(all) => all,
+            Err(reason) => return Looked::of(Err(reason)),
+        };
+        let only_reads = all.iter().all(|reads| self.stays_reading(reads, cwd));
+        let closed = Closed::default();
+        let mut verdict = Verdict::new(Behavior::Allow, "it only reads");
+        let mut outside = Vec::new();
+        for reads in &all {
+            outside.extend(paths::outside(reads, cwd, self.query.places, self.files));
+            let found = paths::judge_closed(self.query, reads, shown(words), cwd, self.files, &closed);
+            paths::worse(&mut verdict, found);
+        }
+        if self.names_options() && !only_reads {
+            let reason = "a command of the line may have made a name that looks like an option";
+            paths::worse(&mut verdict, Verdict::new(Behavior::Ask, reason));
+        }
+        let mut closed = closed.why();
+        // What a rule may let pass is not held to reading.
+        if verdict.behavior != Behavior::Allow
+            && let Some(reason) = closed.take()
+        {
+            paths::worse(&mut verdict, Verdict::firm(reason));
+        }
+        Looked { reads: Ok(verdict), only_reads, outside, closed }
     }
 
     /// The loop that the construct is: `for f in $(find …)`, or `while read f` behind a pipe.
@@ -91,6 +113,36 @@ impl Judge<'_> {
         let whole = |word: &Word| word.pieces.len() == 1 && word.expansions().all(|one| one.variable() == Some(&name));
         let inert = words[0].literal().is_some_and(|name| dynamic::is_inert(&name));
         self.loops.iter().find(|one| one.variable == name).filter(|_| inert && open.all(whole))
+    }
+
+    /// What a substitution finds that is one of the words, and the only one that bash makes more of: each name is a word then.
+    fn listed(&self, words: &[Word]) -> Option<Found> {
+        let mut open = words.iter().filter(|word| word.is_dynamic());
+        let found = found::substituted(open.next()?).filter(|found| !found.zero)?;
+        let inert = words[0].literal().is_some_and(|name| dynamic::is_inert(&name));
+        (inert && open.next().is_none()).then_some(found)
+    }
+
+    /// What the names come from that the command is given: a loop, or a substitution.
+    pub(super) fn given(&self, words: &[Word]) -> Option<Found> {
+        self.looped(words).map(|one| one.found.clone()).or_else(|| self.listed(words))
+    }
+
+    /// What such a command reads: every name that is found, and what it reads without a name.
+    fn reads_listed(&self, words: &[Word], cwd: &Cwd) -> Option<[commands::Reads; 2]> {
+        let names = self.listed(words)?.names(cwd, self.query.places, self.files)?;
+        if names.iter().any(|name| name.known().contains(['*', '?', '['])) {
+            return None;
+        }
+        // The first comes last as well: where it stands for a pattern, another may do so.
+        let names = [&names, &names[..1]].concat();
+        let with = |names: &[Word]| {
+            let one = |word: &Word| if word.is_dynamic() { names.to_vec() } else { vec![word.clone()] };
+            let given: Vec<Word> = words.iter().flat_map(one).collect();
+            let reads = evaluates(&given).map_or_else(|| commands::reads(&given), Err).ok()?;
+            Some(commands::Reads { reach: reads.reach.max(commands::Reach::Names), ..reads })
+        };
+        Some([with(&names)?, with(&[])?])
     }
 
     /// What such a command reads: each name that the loop may go through.

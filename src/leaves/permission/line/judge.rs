@@ -409,9 +409,9 @@ impl<'a> Judge<'a> {
         let git = git::kind(self.query, words, &cwd, self.files, || self.is_allowed(words, &cwd));
         let shows =
             || !dynamic::shows_names(&known[0]) && commands::reads(words).is_ok_and(|reads| reads.shows_contents());
-        let looped = self.looped(words).map(|one| &one.found);
-        let looks = git != Git::No || known[0] == "xargs" || fed::executes(words) || looped.is_some() || shows();
-        let listed = looped.or(self.fed.as_ref()).is_some_and(|found| found.tracked.is_some());
+        let given = self.given(words);
+        let looks = git != Git::No || known[0] == "xargs" || fed::executes(words) || given.is_some() || shows();
+        let listed = given.as_ref().or(self.fed.as_ref()).is_some_and(|found| found.tracked.is_some());
         let looks = looks && read_only && verdict.behavior == Behavior::Allow;
         let starts = git::starts(self.query, words, &cwd, self.files);
         let names = !read_only && commands::names_options(words);
@@ -421,6 +421,7 @@ impl<'a> Judge<'a> {
         self.parts.push(Part {
             basis,
             outside: looked.outside,
+            closed: looked.closed,
             names,
             looks,
             listed,
@@ -454,6 +455,8 @@ impl<'a> Judge<'a> {
             },
         };
         let reason = match &looked.reads {
+            // No rule, and no list, says that what it reads is closed to it.
+            Ok(verdict) if looked.closed.is_some() => return (verdict.clone(), Basis::Text, looked),
             Ok(verdict) if verdict.behavior != Behavior::Ask || verdict.firm => {
                 return (verdict.clone(), basis::of(self, verdict, words, cwd), looked);
             }

@@ -4,7 +4,7 @@ use super::super::commands::covered;
 use super::super::files::Files;
 use super::super::paths::{self, Cwd};
 use super::super::places::Places;
-use super::super::shell::{MANY, Word};
+use super::super::shell::{MANY, Piece, Word};
 
 /// Most signs in one word behind which a path may begin.
 const MAX_SIGNS: usize = 64;
@@ -38,6 +38,13 @@ pub(super) fn placed(words: &[Word], cwd: &Cwd, places: &Places, files: &dyn Fil
         Some(format!("{}:{rest}", place(first)?))
     };
     let of = |word: &Word| {
+        // A number is a number, such as that of processors.
+        let count = |piece: &Piece| matches!(piece, Piece::Dynamic(one) if one.starts_with_digit());
+        let told = word.pieces.iter().any(count).then(|| {
+            let tell = |piece: &Piece| if count(piece) { Piece::Text("0".to_owned()) } else { piece.clone() };
+            word.with_pieces(word.pieces.iter().map(tell).collect())
+        });
+        let word = told.as_ref().unwrap_or(word);
         let text = word.possible();
         if files.spend(4) || text.len() > 4096 {
             return MANY.to_string();

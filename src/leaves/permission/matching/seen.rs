@@ -80,7 +80,10 @@ impl Seen {
                 lines.dedup();
                 lines.into_iter().flat_map(segments_of).collect::<Vec<_>>()
             };
-            self.words.iter().filter(|word| may_hold_line(word)).flat_map(of).collect()
+            let held = self.words.iter().filter(|word| may_hold_line(word)).flat_map(of);
+            let env = self.words.iter().position(|word| base(word) == "env");
+            let split = env.map_or(&[][..], |at| &self.words[at + 1..]).iter().filter_map(|word| split_string(word));
+            held.chain(split.flat_map(|line| segments_of(&line).collect::<Vec<_>>())).collect()
         })
     }
 }
@@ -164,6 +167,32 @@ fn segments_of(text: &str) -> impl Iterator<Item = Segment> {
         let starts = reach(&words).0;
         (words, starts)
     })
+}
+
+/// What env makes of text that it splits, in a word that may be such text or hold it behind its letters; None where that is
+/// the word itself.
+fn split_string(word: &str) -> Option<String> {
+    let letters = word.strip_prefix('-').and_then(|rest| rest.split_once('S'));
+    let glued = letters.filter(|(before, _)| before.chars().all(|c| matches!(c, '0' | 'i' | 'v')));
+    let text = glued.map_or(word, |(_, text)| text);
+    let mut line = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('_' | 't' | 'n' | 'f' | 'r' | 'v') => line.push(' '),
+                Some('c') | None => break,
+                Some(other) => line.push(other),
+            },
+            // The value of a variable.
+            '$' => {
+                line.push(MANY);
+                chars.by_ref().find(|c| *c == '}');
+            }
+            c => line.push(c),
+        }
+    }
+    (line != word && !line.is_empty()).then_some(line)
 }
 
 impl Started {

@@ -1,21 +1,55 @@
 //! What a command shows of files that it does not name: below a folder, or out of git.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::super::commands::{Gathered, Reach, Reads};
+use super::super::confine;
 use super::super::decide::{Query, Verdict, read};
 use super::super::files::{Files, MAX_NAMES, Step, Walk, walk};
 use super::super::glob::{self, Case};
 use super::super::places::{configures_git, holds_keys, may_be_kept, only_sources};
+use super::super::rule::Entry;
 use super::super::search_filter::ShownAgain;
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
 use super::{Cwd, is_no_text, paths, worse};
+use crate::sandbox::Level;
 
 /// Most names among which files with secrets are looked for; what lies nearest comes first.
 const MAX_SHOWN: usize = 2 * MAX_NAMES;
+
+/// What the kernel keeps closed to a line that it holds to reading.
+#[derive(Debug, Default)]
+pub(in crate::permission) struct Closed {
+    paths: OnceCell<Vec<PathBuf>>,
+    why: RefCell<Option<String>>,
+}
+
+impl Closed {
+    /// For what is not held to that.
+    pub(super) fn nothing() -> Closed {
+        Closed { paths: OnceCell::from(Vec::new()), why: RefCell::default() }
+    }
+
+    /// Whether a secret is closed to the line, which rests on that from now on. Rules about files say more than its name.
+    fn holds(&self, query: &Query, path: &Path, why: &str, files: &dyn Files) -> bool {
+        let rules = |entry: &Entry| entry.behavior != Behavior::Allow && entry.rule.is_about(Matches::Reading);
+        let held = query.level > Level::None && !query.rules.entries().iter().any(rules);
+        let paths = || self.paths.get_or_init(|| confine::closed(query, files));
+        let closed = held && paths().iter().any(|closed| path.starts_with(closed));
+        if closed {
+            self.why.borrow_mut().get_or_insert_with(|| why.to_owned());
+        }
+        closed
+    }
+
+    /// Why the command asks where nothing is kept closed; None where it rests on nothing of that.
+    pub(in crate::permission) fn why(self) -> Option<String> {
+        self.why.into_inner()
+    }
+}
 
 /// Judges the files with secrets below the folders as if each were read by itself. Folders that hold too much to tell ask,
 /// unless no name that may be shown is one of a secret.
@@ -25,6 +59,7 @@ pub(super) fn judge_shown(
     reach: Reach,
     tops: Vec<PathBuf>,
     files: &dyn Files,
+    closed: &Closed,
 ) -> Verdict {
     let mut worst = Verdict::new(Behavior::Allow, "it only reads");
     if reads.only.as_ref().is_some_and(|globs| globs.iter().all(|glob| only_sources(glob))) {
@@ -66,7 +101,12 @@ pub(super) fn judge_shown(
         };
         // What lies in a folder is looked at by itself.
         if !link && secret() && files.is_file(path) && reads.only.as_ref().is_none_or(fits) {
-            worse(&mut worst, read(query, query.vocabulary.tool(Matches::Reading), path, files));
+            let verdict = read(query, query.vocabulary.tool(Matches::Reading), path, files);
+            // Who names files, or starts git, means to read them.
+            let met = reads.only.is_none() && reads.git.is_none();
+            if !verdict.firm || !met || !closed.holds(query, path, &verdict.reason, files) {
+                worse(&mut worst, verdict);
+            }
         }
         if worst.behavior < Behavior::Deny && !worst.firm { Step::Into } else { Step::Stop }
     });

@@ -7,6 +7,7 @@ use super::super::decide::{Query, Verdict};
 use super::super::files::{Files, lexical};
 use super::super::places::{holds_keys, may_be_kept};
 use super::super::rule::{Entry, Specifier, Strictness};
+use super::super::shell::Word;
 use super::super::vocabulary::Matches;
 use super::super::{Behavior, Mode};
 use super::{Cwd, paths, starts, tops};
@@ -96,7 +97,11 @@ fn limits(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Option<
         here.extend(text);
         let there = !here.is_empty() && here.iter().all(is_there);
         match named {
-            Named::Either(_) if !there => return None,
+            Named::Either(_) if !there && !is_branch(&start, word, files) => return None,
+            Named::Either(_) if !there => {
+                commits = true;
+                continue;
+            }
             Named::Revision(_) if !there => {
                 commits = true;
                 continue;
@@ -116,6 +121,12 @@ fn limits(query: &Query, reads: &Reads, cwd: &Cwd, files: &dyn Files) -> Option<
         }
     }
     (paths_named || !commits).then_some(limits)
+}
+
+/// Whether git can take the word for nothing but a branch, and so for a commit, wherever it starts.
+fn is_branch(start: &Cwd, word: &Word, files: &dyn Files) -> bool {
+    let known = |folders: &[PathBuf], name: &str| folders.iter().all(|folder| files.is_branch(folder, name));
+    start.0.as_deref().zip(word.literal()).is_some_and(|(folders, name)| known(folders, &name))
 }
 
 /// What rules about files say to it.
@@ -165,7 +176,8 @@ mod tests {
         let project = dir.path().canonicalize().unwrap();
         let line = format!(
             "git init -q && mkdir src conf && echo a > src/x && echo a > README.md && echo k > {secret} && git add . && \
-             git -c user.name=a -c user.email=a@b commit -qm one && rm -rf conf"
+             git -c user.name=a -c user.email=a@b commit -qm one && rm -rf conf && git branch packed/one && \
+             git pack-refs --all && git branch dev && git branch both && git tag both HEAD:README.md && git tag blob HEAD:README.md"
         );
         let mut sh = Command::new("sh");
         sh.args(["-c", &line]).current_dir(&project).env("HOME", &project).env("GIT_CONFIG_NOSYSTEM", "1");
@@ -251,6 +263,22 @@ mod tests {
         git grep -e . 0123abc
         git grep . 0123abc -- README.md
         git grep -a . HEAD
+        git grep -l a
+        git grep -L a
+        git grep -c k=1
+        git grep -q k=1
+        git grep --count -e k=1
+        git log -S k=1 --oneline
+        git log -Gk=1 --stat
+        git log -p -Sk -- conf
+        git diff -S k=1 --stat HEAD~1
+        git diff-tree -G k --name-only HEAD~1 HEAD
+        git diff dev
+        git diff blob -- README.md
+        git diff both -- README.md
+        git diff nowhere -- README.md
+        git show blob -- README.md
+        git show both README.md
         git grep --no-index .
         git grep .
         git difftool -x cat
@@ -335,7 +363,10 @@ mod tests {
         git blame README.md
         git blame -L 1,3 HEAD -- README.md
         git grep -n a -- src
-        git grep -l a
+        git diff dev -- README.md
+        git diff dev README.md
+        git diff dev packed/one -- src
+        git show dev -- README.md
         git ls-files
         git rev-parse HEAD
         git stash list

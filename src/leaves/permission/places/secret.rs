@@ -21,7 +21,8 @@ const KEYS: &str = "env pem key p8 p12 pfx pk8 pkcs8 pkcs12 ppk kdb kdbx jks bks
 /// Names that say nothing more.
 const NAMES: &str = ".npmrc .yarnrc .yarnrc.yml .netrc _netrc .git-credentials .pypirc .pgpass .my.cnf .mylogin.cnf .htpasswd \
     .dockercfg .dockerconfigjson .dev.vars .s3cfg .boto .terraformrc .smbcredentials .erlang.cookie .vault-token .vault_token \
-    .vault_pass .vault-pass auth.json kubeconfig";
+    .vault_pass .vault-pass auth.json kubeconfig local.settings.json wp-config.php secring.gpg .bash_history .zsh_history \
+    .python_history .psql_history .mysql_history .node_repl_history .irb_history .rediscli_history .token token token.txt";
 /// Parts of a name that say which copy it is, or for what it counts.
 const COPIES: &str = "bak backup old orig save saved copy swp swo tmp prod production dev development stage staging test testing \
     local live ci qa preview release debug main master default enc dec auto";
@@ -30,7 +31,7 @@ const BACKUPS: usize = 9;
 /// Parts with which a file shows what belongs into another.
 const EXAMPLES: [&str; 8] = ["example", "sample", "template", "tmpl", "tpl", "dist", "defaults", "schema"];
 /// Last words of a name that says what is in the file.
-const TOLD: [&[&str]; 16] = [
+const TOLD: [&[&str]; 24] = [
     &["secret"],
     &["secrets"],
     &["credential"],
@@ -47,6 +48,14 @@ const TOLD: [&[&str]; 16] = [
     &["vault", "pass"],
     &["privkey"],
     &["kubeconfig"],
+    &["api", "key"],
+    &["apikey"],
+    &["api", "keys"],
+    &["access", "key"],
+    &["access", "token"],
+    &["api", "token"],
+    &["auth", "token"],
+    &["oauth", "token"],
 ];
 
 fn is_one_of(list: &str, word: &str) -> bool {
@@ -67,7 +76,7 @@ pub(in crate::permission) fn holds_keys(path: &Path) -> bool {
     // Nearly every name: a search looks at thousands.
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let dotenv = name.trim_start_matches(['.', '#']).starts_with("env");
-    if !dotenv && is_one_of(SOURCES, extension) {
+    if !dotenv && is_one_of(SOURCES, extension) && !is_one_of(NAMES, &name) {
         return false;
     }
     is_secret(&name) || parts.any(|folder| matches!(&*folder, ".envs" | ".secrets"))

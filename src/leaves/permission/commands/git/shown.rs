@@ -18,9 +18,6 @@ const PATCHLESS: &str = "-- --oneline --graph --decorate --no-decorate --all --b
 const SUMMARIES: &str =
     "--stat --numstat --shortstat --dirstat --summary --name-only --name-status --raw --no-patch --quiet -s";
 
-/// Options with which a search tells names and counts alone.
-const NAMED: &str = "-l -L -c -q --files-with-matches --files-without-match --name-only --count --quiet";
-
 /// What a format of `for-each-ref`, `branch` and `tag` may tell of what a name is for. Not `raw`: that is a file's contents,
 /// since a tag may be one for a file.
 const FIELDS: &str = "refname objectname objecttype objectsize deltabase tree parent numparent object type tag upstream push HEAD \
@@ -44,7 +41,9 @@ pub(super) fn shows(reader: &Reader, arguments: &[Word], reads: &mut Reads) {
             || ["-n", "-S", "-G", "-M", "-C"].iter().any(|option| text.starts_with(option));
         !text.starts_with('-') || inline || within(PATCHLESS, text) || summary(text)
     };
-    let none = texts.iter().all(patchless);
+    // Whether a text is found tells, asked often enough, what is in a file.
+    let searches = texts.iter().any(|text| text.starts_with("-S") || text.starts_with("-G"));
+    let none = !searches && texts.iter().all(patchless);
     let told = none && texts.iter().any(summary);
     let named = Positionals::of(reader, arguments);
     let (tracked, named) = match reader.name {
@@ -73,7 +72,7 @@ pub(super) fn shows(reader: &Reader, arguments: &[Word], reads: &mut Reads) {
             let commits = named.iter().all(|one| matches!(one, Named::Commit | Named::Path(_)));
             (if told && commits { Tracked::No } else { Tracked::Ever }, named)
         }
-        "grep" if texts.iter().any(|text| within(NAMED, text)) => (Tracked::No, Vec::new()),
+        // So does a count of what fits a pattern.
         "grep" => {
             let cut = named.0.iter().position(|(_, place)| *place == Place::Before);
             let pattern = !texts.iter().any(|text| text.starts_with("-e"));
