@@ -11,7 +11,6 @@ mod evaluate;
 pub mod files;
 mod found;
 mod git_hooks;
-mod glob;
 mod guarding;
 mod installed;
 mod line;
@@ -39,7 +38,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::proxy::Contact;
-use crate::stdx::links;
+use crate::stdx::{glob, links};
 
 pub use approved::{Approved, Escapes, Profile};
 pub use bound::Bound;

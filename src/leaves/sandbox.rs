@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stdx::path_text;
 
-pub use guard::{Guard, Guarded};
+pub use guard::{Guard, Guarded, Refused};
 pub use running::{Happening, Running, Sandbox};
 
 /// How far this machine can confine a command, weakest first.

@@ -8,6 +8,7 @@ pub mod ending;
 pub mod frontmatter;
 pub mod fs;
 pub mod git;
+pub mod glob;
 pub mod hash;
 pub mod host;
 pub mod links;

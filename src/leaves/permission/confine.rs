@@ -14,7 +14,7 @@ use super::rule::Strictness;
 use super::shell::{Simple, Word};
 use super::vocabulary::Matches;
 use super::{Access, Behavior, Mode, approved, guarding, wrapper};
-use crate::sandbox::{Guard, Level, Policy, Reads};
+use crate::sandbox::{Guard, Level, Policy, Reads, Refused};
 
 /// Most names that are looked at for what rules forbid. What lies further is left to the text of the line.
 const MAX_LOOKED: usize = 10_000;
@@ -41,6 +41,7 @@ pub(super) fn policy(query: &Query, decision: &Decision, consent: Consent, files
                 true => guarding::guard(query, cwd, files),
                 false => Guard::default(),
             };
+            let guard = Guard { refused: refused(query, files), ..guard };
             let ruled = Ruled { hidden: hidden.clone(), kept: kept.clone(), guard: guard.clone() };
             if let Some(profile) = approved::profile(query, decision.unasked, consent, ruled, files) {
                 return Some(profile);
@@ -138,6 +139,18 @@ fn programs(words: &[Word]) -> Vec<String> {
     let carries = wrapper::carried(words).is_some();
     let words = &words[..if carries { words.len() } else { words.len().min(1) }];
     words.iter().filter_map(Word::literal).filter(|name| !name.starts_with('-')).collect()
+}
+
+/// What deny rules about changing files refuse by its name, also where nothing is yet.
+fn refused(query: &Query, files: &dyn Files) -> Vec<Refused> {
+    let tool = query.vocabulary.tool(Matches::Editing);
+    let rules = query.entries(Behavior::Deny).filter(|entry| entry.rule.governs(tool));
+    let patterns = rules.filter_map(|entry| entry.rule.pattern(query.places));
+    let below = |(bases, parts): (Vec<PathBuf>, &[String])| {
+        let one = |base: PathBuf| Refused { base: files.resolve(&base), parts: parts.to_vec() };
+        bases.into_iter().map(one).collect::<Vec<_>>()
+    };
+    patterns.flat_map(below).collect()
 }
 
 /// What deny rules about reading, or about changing, forbid as a whole, where it lies now.
@@ -431,7 +444,22 @@ mod tests {
                 "cargo test",
                 "hides home/.cargo/credentials.toml keeps",
             ),
-            ("deny Edit(/src/**)", Level::Kernel, Mode::Default, "cargo test", "hides keeps home/work/src"),
+            (
+                "deny Edit(/src/**)",
+                Level::Kernel,
+                Mode::Default,
+                "cargo test",
+                "hides keeps home/work/src refuses home/work/src/**",
+            ),
+            // Also what is not there yet.
+            (
+                "deny Edit(*.lock)",
+                Level::Kernel,
+                Mode::Default,
+                "cargo test",
+                "hides keeps refuses home/work/**/*.lock",
+            ),
+            ("deny Edit(/gone)", Level::Kernel, Mode::Bypass, "cargo test", "hides keeps refuses home/work/gone"),
             ("deny Write(/src/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("deny Read(secrets/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
             ("deny Read(gone/**)", Level::Kernel, Mode::Default, "cargo test", "free"),
@@ -451,7 +479,10 @@ mod tests {
                 Reads::Within { .. } => panic!("{line}: {policy:?}"),
                 Reads::AllBut(paths) => {
                     assert_eq!((&policy.writes, policy.network), (&vec!["/".into()], Network::Open), "{line}");
-                    format!("hides{} keeps{}", shown(paths), shown(&policy.protected))
+                    let names = policy.guard.refused.iter().map(|one| one.base.join(one.parts.join("/")));
+                    let names = shown(&names.collect::<Vec<_>>());
+                    let refuses = if names.is_empty() { "" } else { " refuses" };
+                    format!("hides{} keeps{}{refuses}{names}", shown(paths), shown(&policy.protected))
                 }
             });
             assert_eq!(told, want, "{rules} {line}");

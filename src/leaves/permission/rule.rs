@@ -243,6 +243,12 @@ impl Rule {
     }
 
     /// Whether the rule covers `path` for `tool`; see [`Strictness`].
+    /// The paths that a rule about files speaks of, there or not: the folders that its pattern starts from, and the parts of it.
+    pub(super) fn pattern(&self, places: &Places) -> Option<(Vec<PathBuf>, &[String])> {
+        let Specifier::Path(pattern) = &self.specifier else { return None };
+        Some((pattern.bases(places).into_iter().map(Path::to_owned).collect(), &pattern.parts))
+    }
+
     pub(super) fn covers_path(
         &self,
         tool: &str,
@@ -331,14 +337,18 @@ impl PathPattern {
         Some(PathPattern { anchor, parts })
     }
 
-    fn starts(&self, places: &Places) -> Vec<(PathBuf, bool)> {
-        let bases: Vec<&Path> = match self.anchor {
+    fn bases<'a>(&self, places: &'a Places) -> Vec<&'a Path> {
+        match self.anchor {
             Anchor::Root => vec![Path::new("/")],
             Anchor::Home => places.home.iter().map(PathBuf::as_path).collect(),
             Anchor::Project => vec![&places.project],
             Anchor::Relative => vec![&places.project, &places.cwd],
             Anchor::Anywhere => places.workspace().collect(),
-        };
+        }
+    }
+
+    fn starts(&self, places: &Places) -> Vec<(PathBuf, bool)> {
+        let bases = self.bases(places);
         let plain = self.parts.iter().take_while(|part| !part.contains(['*', '?', '[', '\\'])).count();
         let (start, rest) = self.parts.split_at(plain);
         let whole = rest.is_empty() || rest == ["**"];
@@ -353,14 +363,10 @@ impl PathPattern {
         let real = files.resolve(path);
         let fits =
             |path: &Path, base: &Path| below(path, base).is_some_and(|parts| glob::path(&self.parts, &parts, case));
-        let root = Path::new("/");
-        let mut bases: Vec<&Path> = match (self.anchor, strictness) {
-            (Anchor::Root, _) => vec![root],
-            (Anchor::Home, _) => places.home.iter().map(PathBuf::as_path).collect(),
-            (Anchor::Project, _) | (Anchor::Relative, Strictness::Sure) => vec![&places.project],
-            (Anchor::Relative, Strictness::Possible) => vec![&places.project, &places.cwd],
-            (Anchor::Anywhere, Strictness::Sure) => places.workspace().collect(),
-            (Anchor::Anywhere, Strictness::Possible) => vec![root],
+        let mut bases = match (self.anchor, strictness) {
+            (Anchor::Relative, Strictness::Sure) => vec![places.project.as_path()],
+            (Anchor::Anywhere, Strictness::Possible) => vec![Path::new("/")],
+            _ => self.bases(places),
         };
         bases.dedup();
         bases.iter().any(|base| {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::stdx::glob::{self, Case};
 use crate::stdx::path_text;
 
 pub use names::{FOLDERS, PROFILE_ENDINGS, PROFILE_PATHS, PROFILES};
@@ -55,6 +56,31 @@ pub struct Guard {
     /// Folders in which a command changes only what it has made itself.
     #[serde(with = "path_text::list")]
     pub shared: Vec<PathBuf>,
+    /// What rules refuse by its name, whether it is there or not.
+    pub refused: Vec<Refused>,
+}
+
+/// Paths below a folder that a rule speaks of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    #[serde(with = "path_text")]
+    pub base: PathBuf,
+    /// The parts of a pattern; a folder that fits it stands for all that is in it.
+    pub parts: Vec<String>,
+}
+
+impl Refused {
+    fn covers(&self, path: &Path) -> bool {
+        let Ok(rest) = path.strip_prefix(&self.base) else { return false };
+        // A name that counts everywhere is not one of git's own files, nor one of a package's.
+        let anywhere = self.parts.first().is_some_and(|part| part == "**");
+        let apart = |part: &OsStr| same(part, ".git") || is_one_of(&PACKAGES, part);
+        if anywhere && rest.iter().any(apart) {
+            return false;
+        }
+        let rest: Vec<_> = rest.iter().map(OsStr::to_string_lossy).collect();
+        glob::path(&self.parts, &rest.iter().map(|part| &**part).collect::<Vec<_>>(), Case::Ignored)
+    }
 }
 
 /// What a guard says of a path.
@@ -71,7 +97,12 @@ pub enum Guarded {
 
 impl Guard {
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.roots.is_empty() && self.homes.is_empty() && self.shared.is_empty()
+        *self == Guard::default()
+    }
+
+    /// Whether a rule refuses the path, whatever else is said of it.
+    pub fn refuses(&self, path: &Path) -> bool {
+        self.refused.iter().any(|refused| refused.covers(path))
     }
 
     /// What may become of a path, by where it lies and what it is called.
@@ -238,7 +269,7 @@ mod tests {
             roots: paths(&["/p", "/p/.claude/worktrees/x"]),
             homes: paths(&["/h"]),
             free: paths(&["/p/.idea", "/h/.cargo/registry"]),
-            shared: Vec::new(),
+            ..Guard::default()
         };
         for (path, want) in [
             ("/p/src/main.rs", Free),

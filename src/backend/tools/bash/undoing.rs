@@ -37,7 +37,7 @@ pub(super) struct Watch<'a> {
     /// What was lost because somebody preferred that to an end.
     lost: Vec<String>,
     /// What rules keep from being changed.
-    forbidden: Vec<PathBuf>,
+    forbidden: Guard,
     denied: Vec<PathBuf>,
     /// What it was kept from because nobody has agreed to it.
     pub(super) guarded: Vec<Denied>,
@@ -79,7 +79,8 @@ impl<'a> Watch<'a> {
                 Way::Compared(looked.ok().flatten().map(Arc::new), *why)
             }
         };
-        let forbidden = policy.protected.clone();
+        let forbidden =
+            Guard { paths: policy.protected.clone(), refused: policy.guard.refused.clone(), ..Guard::default() };
         Watch { context, way, asked: None, lost: Vec::new(), forbidden, denied: Vec::new(), guarded: Vec::new() }
     }
 
@@ -97,7 +98,7 @@ impl<'a> Watch<'a> {
                 let _ = self.context.live.send(text);
             }
             Effect::Denied { what: Denied::Write(path) }
-                if self.forbidden.iter().any(|rule| path.starts_with(rule)) =>
+                if self.forbidden.fixes(&path) || self.forbidden.refuses(&path) =>
             {
                 if !self.denied.contains(&path) {
                     self.denied.push(path);

@@ -15,6 +15,10 @@ const ALL_FILES: u64 = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4;
 /// CAP_SYS_PTRACE: who may see what another process works on. It opens no file.
 const SEEING: u64 = 1 << 19;
 
+/// CAP_SETFCAP: without it nobody says that root in a user namespace is root outside of it. Attributes, to which it matters
+/// as well, are not set for such a program.
+const MAPPING: u64 = 1 << 31;
+
 /// What counts of a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Caller {
@@ -48,7 +52,7 @@ impl Caller {
     pub(super) fn of(thread: u32) -> io::Result<Caller> {
         let caller = Caller::of_file(&format!("/proc/{thread}/status"))?;
         match caller.capabilities != 0 && !shares(thread, "user") {
-            true => Ok(Caller { capabilities: 0, ..caller }),
+            true => Ok(Caller { capabilities: if caller.user == 0 { MAPPING } else { 0 }, ..caller }),
             false => Ok(caller),
         }
     }

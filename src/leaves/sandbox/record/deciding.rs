@@ -34,13 +34,14 @@ impl Supervisor<'_> {
         let arguments = &waiting.arguments;
         let entry = |own: &Self, place| own.find(waiting, |program| program.entry(place, arguments));
         let object = |own: &Self, place| own.find(waiting, |program| program.object(place, arguments));
-        let opened = |own: &Self, at: usize| own.find(waiting, |program| program.opened(arguments[at] as i32));
+        let opened = |own: &Self, at: usize| own.find(waiting, |program| program.open(arguments[at] as i32));
         let guards = !self.guarding.is_empty();
         Ok(match deed {
             Deed::Open { place, flags } => return self.open(waiting, place, flags),
             Deed::Truncate(place) => {
                 let setting = Setting::Length(waiting.length(place.path + 1)?);
-                return self.change(object(self, place)?, Loss::Content, setting);
+                let deal = self.change(object(self, place)?, Loss::Content, setting)?;
+                return Ok(Deal { waits: &[libc::EWOULDBLOCK], ..deal });
             }
             Deed::Remove(place) if place.folder.is_some() => {
                 let folder = arguments[2] & REMOVE_FOLDER != 0;

@@ -128,7 +128,7 @@ impl Guarding {
     }
 
     fn says(&self, path: &Path) -> Guarded {
-        if self.protected.iter().any(|protected| path.starts_with(protected)) {
+        if self.guard.refuses(path) || self.protected.iter().any(|protected| path.starts_with(protected)) {
             return Guarded::Kept;
         }
         match self.guard.says(path) {
@@ -173,7 +173,7 @@ impl Guarding {
     /// What is protected by its name before a folder moves, or after, and not both.
     fn carries(&self, from: &Spot, to: &Path) -> Option<PathBuf> {
         let (counted, counts) = (self.guard.counts(&from.path), self.guard.counts(to));
-        if !counted && !counts {
+        if !counted && !counts && self.guard.refused.is_empty() {
             return None;
         }
         // Whatever cannot be looked at may hold what is protected.

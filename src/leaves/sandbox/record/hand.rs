@@ -206,6 +206,12 @@ pub(super) fn set(found: Found, setting: Setting) -> Work {
                     libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), flags)
                 }
                 Setting::NoAttribute { name } => libc::removexattr(path.as_ptr(), name.as_ptr()),
+                // Without waiting for somebody who holds a lease on the file.
+                Setting::Length(length) if rustix::fs::fstat(&held)?.st_mode & libc::S_IFMT == libc::S_IFREG => {
+                    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                    let open = rustix::fs::open(&path, flags, Mode::empty())?;
+                    libc::ftruncate(open.as_raw_fd(), length)
+                }
                 Setting::Length(length) => libc::truncate(path.as_ptr(), length),
                 Setting::Flags { command, bytes } => {
                     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;

@@ -81,13 +81,13 @@ impl Program {
         let open = place.folder.map(|at| arguments[at] as i32).filter(|fd| *fd != libc::AT_FDCWD);
         match (arguments[place.path], open) {
             // Of the calls that take none, only those that set times.
-            (0, Some(fd)) => return self.opened(fd),
+            (0, Some(fd)) => return self.open(fd),
             (0, None) => return Err(Errno::FAULT.into()),
             _ => {}
         }
         let text = self.path(arguments[place.path])?;
         match (text.is_empty() && empty, open) {
-            (true, Some(fd)) => self.opened(fd),
+            (true, Some(fd)) => named_open(self.descriptor(fd)?),
             (true, None) => named_open(self.start(place, arguments, b".")?),
             _ => self.leads(place, arguments, text, follow),
         }
@@ -99,9 +99,16 @@ impl Program {
         self.leads(place, arguments, text, follow)
     }
 
-    /// What one of its open files is.
-    pub(super) fn opened(self, fd: i32) -> Result<Found, Fault> {
-        named_open(self.descriptor(fd)?)
+    /// What one of its open files is. One that is only held by its path is not open.
+    pub(super) fn open(self, fd: i32) -> Result<Found, Fault> {
+        let held = self.descriptor(fd)?;
+        let told = fs::read_to_string(format!("/proc/{}/fdinfo/{fd}", self.thread)).map_err(Fault::Blind)?;
+        let flags = told.lines().find_map(|line| line.strip_prefix("flags:")).map(str::trim);
+        let flags = flags.and_then(|octal| u32::from_str_radix(octal, 8).ok()).unwrap_or(0);
+        if OFlags::from_bits_retain(flags).contains(OFlags::PATH) {
+            return Err(Errno::BADF.into());
+        }
+        named_open(held)
     }
 
     /// A name in its working folder.

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 use super::filter::{Filter, receive, waits_for_answers};
 use super::guarding::Guarding;
 use super::hand::{Hand, own_umask};
@@ -34,6 +36,9 @@ pub struct Joining<'a> {
 impl Join for Joining<'_> {
     /// Puts the child under the filter. Where that cannot be, it runs all the same, and nothing of it is recorded.
     fn join(&self) {
+        // The kernel writes a core by no call that anybody hears of, also over a file of that name.
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        let _ = setrlimit(Resource::Core, none);
         let _ = self.filter.install_and_send(self.socket);
     }
 }

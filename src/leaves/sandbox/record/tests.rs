@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::*;
-use crate::sandbox::{Before, Denied, Effect, Guard, Record, Saved};
+use crate::sandbox::{Before, Denied, Effect, Guard, Record, Refused, Saved};
 use crate::stdx::process::start::Join;
 
 mod racing;
@@ -248,6 +248,31 @@ fn protected_paths_stay_as_they_are() {
     assert!(fixture.root().join("x/hooks").is_dir() && fixture.root().join("x/ok").is_file());
 }
 
+/// By its name a rule refuses what is not there yet, too.
+#[test]
+fn what_rules_refuse_by_name_is_not_made() {
+    let mut fixture = Fixture::new();
+    let refused =
+        |parts: &[&str]| Refused { base: fixture.root(), parts: parts.iter().map(|part| (*part).to_owned()).collect() };
+    let refused = vec![refused(&["**", "*.lock"]), refused(&["gen", "*.txt"]), refused(&["new", "**"])];
+    fixture.guard = Guard { refused, ..Guard::default() };
+    let ran = fixture.run(
+        "echo x > a.lock; echo x > t; mv t B.LOCK; ln t c.lock; ln -s t d.lock; mkdir e.lock; mkdir -p new/x; mkdir gen
+        echo x > gen/a.txt; (cd gen; echo x > ../gen/b.txt); rmdir gen; mkdir d; echo x > d/a.txt; mv -T d gen
+        mkdir .git node_modules; echo x > .git/index.lock; echo x > node_modules/y.lock; echo x > gen.md; mv gen.md t2",
+    );
+    let told = |effect: &Effect| match effect {
+        Effect::Denied { what: Denied::Write(path) } => {
+            path.strip_prefix(fixture.root()).unwrap().display().to_string()
+        }
+        other => format!("{other:?}"),
+    };
+    let denied: Vec<String> = ran.effects.iter().map(told).collect();
+    let want = "a.lock B.LOCK c.lock d.lock e.lock new gen/a.txt gen/b.txt gen/a.txt";
+    assert_eq!(denied.join(" "), want, "{:?}", ran.output);
+    assert!(fixture.root().join(".git/index.lock").is_file() && fixture.root().join("t2").is_file());
+}
+
 /// Each row: what is there, what a command tries, and what it is denied. Nothing that is guarded is another one afterwards.
 #[test]
 fn what_is_guarded_stays() {
@@ -429,6 +454,54 @@ print(libc.linkat(-100, b\"a\", -100, b\"c\", 8), ctypes.get_errno(), libc.utime
     assert_eq!(said, "24 24 -1 22 -1 22", "{:?}", ran.output);
     assert_eq!(fs::read_to_string(fixture.root().join("a")).unwrap(), "one");
     assert!(!fixture.root().join("b").exists() && !fixture.root().join("c").exists());
+}
+
+/// A file that is only held by its path is not open, a lease makes one call wait and no other, and nothing leaves a core.
+#[test]
+fn calls_wait_and_fail_as_the_kernel_says() {
+    let fixture = Fixture::new();
+    fs::write(fixture.root().join("a"), "one").unwrap();
+    fs::write(fixture.root().join("core"), "own").unwrap();
+    let ran = fixture.run(
+        "python3 -uc 'import ctypes, fcntl, os, resource, signal
+libc = ctypes.CDLL(None, use_errno=True)
+held = os.open(\"a\", os.O_PATH)
+print(libc.fchmod(held, 0o600), ctypes.get_errno(), libc.fchown(held, 0, 0), ctypes.get_errno())
+print(libc.futimens(held, None), ctypes.get_errno())
+print(resource.getrlimit(resource.RLIMIT_CORE))
+os.chmod(\"a\", 0o644)
+def give_up(*_):
+    # Another call meanwhile.
+    open(\"b\", \"w\").close()
+    print(\"given up\", flush=True)
+    fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+signal.signal(signal.SIGIO, give_up)
+leased = os.open(\"a\", os.O_RDONLY)
+fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+child = os.fork()
+if child == 0:
+    os.truncate(\"a\", 1)
+    print(\"cut\", flush=True)
+    os._exit(0)
+print(os.waitpid(child, 0)[1], os.stat(\"a\").st_size)
+if os.fork() == 0: os.abort()
+os.wait()'",
+    );
+    let said = String::from_utf8_lossy(&ran.output.stdout).into_owned();
+    let want = "-1 9 -1 9\n-1 9\n(0, 0)\ngiven up\ncut\n0 1\n";
+    assert_eq!(said, want, "{:?}", ran.output);
+    assert_eq!(fs::read_to_string(fixture.root().join("core")).unwrap(), "own");
+}
+
+/// Who may have a user namespace of their own has one, and is root in there.
+#[test]
+fn a_program_is_root_in_a_namespace_of_its_own() {
+    let script = "unshare -r id -u; unshare -rm sh -c 'id -g'";
+    let fixture = Fixture::new();
+    let alone = Command::new("bash").args(["-c", script]).output().unwrap();
+    let ran = fixture.run(script);
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text(&ran.output), text(&alone), "{:?}", ran.output);
 }
 
 /// In a folder that all share a command changes what it has made.

@@ -2,18 +2,18 @@
 
 /// Whether letters match without regard to case. Rules that forbid do: `.ENV` is `.env` on some disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Case {
+pub enum Case {
     Exact,
     Ignored,
 }
 
 /// Whether `*` in `pattern` standing for any characters, also none, makes it equal to `text`.
-pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+pub fn wildcard(pattern: &str, text: &str) -> bool {
     Tails::new(pattern, text).fit(0)
 }
 
 /// `wildcard` for any number of tails of one text; all of them together take one pass over it.
-pub(super) struct Tails<'a> {
+pub struct Tails<'a> {
     text: &'a str,
     /// The pattern up to its first star, or all of it.
     head: &'a str,
@@ -31,7 +31,7 @@ enum Behind {
 }
 
 impl<'a> Tails<'a> {
-    pub(super) fn new(pattern: &'a str, text: &'a str) -> Tails<'a> {
+    pub fn new(pattern: &'a str, text: &'a str) -> Tails<'a> {
         let Some((head, rest)) = pattern.split_once('*') else {
             return Tails { text, head: pattern, behind: Behind::Nothing };
         };
@@ -44,7 +44,7 @@ impl<'a> Tails<'a> {
     }
 
     /// Whether the text from this byte on fits.
-    pub(super) fn fit(&self, from: usize) -> bool {
+    pub fn fit(&self, from: usize) -> bool {
         match self.behind {
             Behind::Nothing => &self.text[from..] == self.head,
             Behind::FitsFrom(latest) => from + self.head.len() <= latest && self.text[from..].starts_with(self.head),
@@ -55,7 +55,7 @@ impl<'a> Tails<'a> {
 
 /// Whether a pattern of bash's, of git's or of a search may stand for one part of a path. Of `?` and of classes anything is
 /// believed: what they match depends on the locale, on the shell and on how many bytes a letter has.
-pub(super) fn may_fit(pattern: &str, text: &str, case: Case) -> bool {
+pub fn may_fit(pattern: &str, text: &str, case: Case) -> bool {
     let class = pattern.find('[').filter(|open| pattern[*open..].contains(']'));
     let plain = &pattern[..class.unwrap_or(pattern.len())];
     let rest = if plain.len() < pattern.len() { "*" } else { "" };
@@ -117,7 +117,7 @@ fn stars(pattern: &str, text: &str, case: Case) -> bool {
 
 /// Whether the parts of a path, or the first few of them, fit the pattern's parts (a matched folder covers what is in it).
 /// `**` stands for any number of parts.
-pub(super) fn path(pattern: &[String], path: &[&str], case: Case) -> bool {
+pub fn path(pattern: &[String], path: &[&str], case: Case) -> bool {
     let deep = |at: usize| pattern.get(at).is_some_and(|part| part == "**");
     // Where in the pattern what was read so far may end; one pass over the path.
     let reach = |ends: &mut [bool], mut at: usize| {
