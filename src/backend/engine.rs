@@ -35,6 +35,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::agent::Presence;
 use crate::agent::mailbox::{Mailbox, Prompt};
@@ -142,6 +143,8 @@ struct Engine {
     idle: Duration,
     /// What front ends look like as they know it.
     interface: Interface,
+    /// Keeps the prompts of servers among the commands.
+    _offering: Option<AbortOnDropHandle<()>>,
 }
 
 /// What was done once already, and is not done again.

@@ -23,10 +23,10 @@ mod server;
 mod servers;
 mod stdio;
 
-pub use catalog::{Found, Tool, is_tool, told};
+pub use catalog::{Found, Prompt, Resource, Tool, is_tool, told};
 pub use definition::{Definition, Scope, Way};
 pub use era::Era;
 pub use outside::{Manifest, Program};
-pub use peer::{Fault, Limits};
+pub use peer::{Caller, Fault, Limits};
 pub use server::{State, Status};
 pub use servers::{Named, Servers, Surroundings};

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use self::review::{Author, ChangedBy, Hunk, Judged, Reviewed, Scope, Span, Verdict, authors, restored_line};
 pub use self::rows::{
     Access, AgentLog, Changes, Earlier, FoundList, FoundRow, MemoryRow, ModelList, ModelRow, Part, PromptRow,
-    ProviderRow, Queued, RuleRow, SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
+    ProviderRow, Queued, ResourceRow, RuleRow, SessionRow, SettingKind, SettingList, SettingPlace, SettingRow, Word,
 };
 use crate::commands::report::SkillRow;
 use crate::commands::{Builtin, Registry};
@@ -209,6 +209,8 @@ pub enum Listed {
     /// A sub-agent's whole log, oldest first; empty if there is no such log.
     Agent(AgentLog),
     Earlier(Earlier),
+    /// What servers let the user attach, as it is now.
+    Resources(Vec<ResourceRow>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ mod call;
 mod change;
 pub mod diff;
 mod edit;
+mod elicitation;
 mod enter_plan_mode;
 mod exit_plan_mode;
 mod file;

@@ -19,6 +19,8 @@ pub enum McpCommand {
     List,
     /// Show one server in detail
     Get { name: String },
+    /// Check servers, and say what is wrong and how to fix it
+    Doctor { name: Option<String> },
     /// Add a server: a URL, or a command behind `--`
     Add {
         /// How it is reached
@@ -89,8 +91,9 @@ impl Place {
 /// `out` or `err` cannot be written to.
 pub(super) fn run(command: &McpCommand, here: Here<'_>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let done = match command {
-        McpCommand::List => return list(here, None, out, err),
-        McpCommand::Get { name } => return list(here, Some(name), out, err),
+        McpCommand::List => return list(here, None, Words::Lines, out, err),
+        McpCommand::Get { name } => return list(here, Some(name), Words::Blocks, out, err),
+        McpCommand::Doctor { name } => return list(here, name.as_deref(), Words::Checked, out, err),
         McpCommand::Add { transport, scope, env, header, name, target } => {
             entry(*transport, (env, header), target).and_then(|entry| add(here, *scope, name, &entry))
         }
@@ -172,14 +175,28 @@ fn remove(
     writeln!(err, "error: unknown server `{name}`: `cocode mcp list` shows all").map(|()| 1)
 }
 
-fn list(here: Here<'_>, name: Option<&str>, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
+/// How servers are told of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    Lines,
+    Blocks,
+    Checked,
+}
+
+fn list(here: Here<'_>, name: Option<&str>, words: Words, out: &mut dyn Write, err: &mut dyn Write) -> io::Result<u8> {
     let own = match config::load(here.paths, here.env, toml::Table::new()) {
         Ok(own) => own,
         Err(broken) => return writeln!(err, "error: {broken}").map(|()| 2),
     };
     let mut loaded = own.with_project(here.cwd, &config::trust::of(here.paths, here.cwd));
-    for problem in loaded.diagnostics.iter().filter(|problem| problem.message.starts_with("MCP server")) {
-        writeln!(err, "{}", here.paths.tilde(&problem.to_string()))?;
+    let problems = loaded.diagnostics.iter().filter(|problem| problem.message.contains("MCP server"));
+    let problems: Vec<String> = problems.map(|problem| here.paths.tilde(&problem.to_string())).collect();
+    let checked = words == Words::Checked;
+    for problem in &problems {
+        match checked {
+            true => writeln!(out, "warn  {}", visible(problem))?,
+            false => writeln!(err, "{problem}")?,
+        }
     }
     if let Some(name) = name {
         loaded.servers.wanted.retain(|definition| definition.name == name);
@@ -192,10 +209,11 @@ fn list(here: Here<'_>, name: Option<&str>, out: &mut dyn Write, err: &mut dyn W
     for row in &mut rows {
         row.place = here.paths.tilde(&row.place);
     }
-    match name {
-        Some(_) => writeln!(out, "{}", report::servers::words(&rows))?,
-        None if rows.is_empty() => writeln!(out, "{}", report::servers::words(&rows))?,
-        None => rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?,
+    match words {
+        _ if rows.is_empty() => writeln!(out, "{}", report::servers::words(&rows))?,
+        Words::Blocks => writeln!(out, "{}", report::servers::words(&rows))?,
+        Words::Checked => write!(out, "{}", report::servers::checked(&rows))?,
+        Words::Lines => rows.iter().try_for_each(|row| writeln!(out, "{}", line(row)))?,
     }
     Ok(u8::from(rows.iter().any(|row| matches!(row.state, ServerState::Failed | ServerState::NeedsAuth))))
 }

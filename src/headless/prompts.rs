@@ -271,6 +271,10 @@ impl Run<'_> {
                 return self.wrong(&command.wants_terminal());
             }
             Parsed::Command { command, args } => Op::Command { name: command.name.clone(), args: args.to_owned() },
+            Parsed::Served { .. } if typed.thinking.is_some() || !typed.pictures.is_empty() => {
+                return self.wrong("`thinking` and images only go with messages, not with prompts of MCP servers");
+            }
+            Parsed::Served { name, args } => Op::Command { name: name.to_owned(), args: args.to_owned() },
             Parsed::Unknown { name } => return self.wrong(&self.registry.unknown(name)),
         };
         self.send(handle, op, lines, stopped).await

@@ -19,5 +19,5 @@ pub use complete::Completion;
 pub use diagnostic::{Diagnostic, Severity};
 pub use interface::Interface;
 pub use plugin::Plugin;
-pub use registry::{Command, Kind, LoadedFrom, Parsed, Registry, Source, Standing};
+pub use registry::{Command, Kind, LoadedFrom, Parsed, Registry, SERVED, Source, Standing};
 pub use skill::Skill;

@@ -10,6 +10,7 @@ mod mentions;
 mod paint;
 pub mod vim;
 
+use nucleo_matcher::Config;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use self::chip::{Chip, Draft, Picture};
@@ -19,8 +20,10 @@ use self::vim::{Outcome, Vim};
 use super::keymap::Action;
 use super::popup::{self, Item, Kind, Popup};
 use crate::commands::Registry;
-use crate::protocol::Typed;
+use crate::protocol::{ResourceRow, Typed};
 
+/// Most resources of MCP servers that are offered beside files.
+const RESOURCES: usize = 50;
 /// Cells that the mark before the text takes.
 pub const MARGIN: u16 = 2;
 
@@ -59,6 +62,8 @@ pub struct Composer {
     popup: Option<Popup>,
     lit: keywords::Lit,
     mentions: mentions::Mentions,
+    /// What MCP servers let the user mention beside files.
+    pub(super) resources: Vec<ResourceRow>,
     stash: Option<(Draft, Mode)>,
     /// The text whose popup the user has closed.
     dismissed: Option<String>,
@@ -279,7 +284,11 @@ impl Composer {
     /// Files for a query; ignored when the query is no longer the one asked for.
     pub fn listed(&mut self, query: &str, paths: Vec<String>) {
         if let Some(popup) = self.popup.as_mut().filter(|popup| popup.kind == Kind::Files && popup.query == query) {
-            popup.items = paths.into_iter().map(Item::file).collect();
+            let named = self.resources.iter().map(|row| row.mention.as_str());
+            let fitting = popup::ranked(query, named, Config::DEFAULT.match_paths(), RESOURCES);
+            let resource = |row: &ResourceRow| Item { detail: row.about.clone(), ..Item::file(row.mention.clone()) };
+            let resources = fitting.into_iter().map(|at| resource(&self.resources[at]));
+            popup.items = paths.into_iter().map(Item::file).chain(resources).collect();
             popup.selected = 0;
         }
     }

@@ -293,6 +293,7 @@ impl App {
         match listed {
             Listed::History(prompts) => self.set_history(prompts),
             Listed::Changes(changes) => viewer::open_page(self, Page::Changes(Review::new(changes))),
+            Listed::Resources(rows) => self.composer.resources = rows,
             Listed::Agent(log) => self.transcript.agent_read(&log, now),
             Listed::Earlier(read) => {
                 self.transcript.earlier_read(&read, now);

@@ -427,6 +427,7 @@ pub(super) fn known(app: &App, line: &str) -> Result<Option<(String, Option<Buil
     match app.options.commands.parse_line(line) {
         Parsed::Message => Ok(None),
         Parsed::Unknown { name } => Err(app.options.commands.unknown(name)),
+        Parsed::Served { name, args } => Ok(Some((name.to_owned(), None, args.to_owned()))),
         Parsed::Command { command, args } => Ok(Some((command.name.clone(), command.builtin(), args.to_owned()))),
     }
 }

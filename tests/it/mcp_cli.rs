@@ -51,7 +51,21 @@ fn entries_come_and_go_and_leave_the_rest_as_it_was() {
     assert!(lines[2].starts_with("FAIL  two: http http://127.0.0.1:9/mcp"), "{done:?}");
     let done = program.run(&["mcp", "get", "one"]);
     assert!(done.out.starts_with("**one** connected · stdio · local · 2 tools") && done.code == Some(0), "{done:?}");
-    for name in ["one", "two", "three"] {
+    let done = program.run(&["mcp", "add", "gone", "--", "no-such-program-at-all"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    for (name, code, words) in [
+        ("one", 0, &["ok    one: A=… bash ", "      connected: 2 tools\n", "      protocol 2025-06-18 ("][..]),
+        ("three", 1, &["FAIL  three: true (project, ", "fix: run its command in a terminal to see why\n"]),
+        (
+            "gone",
+            1,
+            &["FAIL  gone: no-such-program-at-all (local, ~/.claude.json)\n", "fix: install `no-such-program-at-all`"],
+        ),
+    ] {
+        let done = program.run(&["mcp", "doctor", name]);
+        assert!(words.iter().all(|word| done.out.contains(word)) && done.code == Some(code), "{name}: {done:?}");
+    }
+    for name in ["one", "two", "three", "gone"] {
         let done = program.run(&["mcp", "remove", name]);
         assert_eq!(done.code, Some(0), "{done:?}");
     }
@@ -103,6 +117,38 @@ fn a_run_of_p_has_servers_by_flag_and_says_how_they_are() {
     let names: Vec<&Value> = uses.filter(|block| block["type"] == "tool_use").map(|block| &block["name"]).collect();
     assert_eq!(names, ["ToolSearch", "mcp__srv__echo"]);
     assert!(done.out.contains("said hi"), "{done:?}");
+}
+
+/// Prompts and resources work where nobody sees them completed, also of a server that is only starting then.
+#[test]
+fn a_run_of_p_uses_prompts_and_resources() {
+    let program = Program::new();
+    let server = program.script("server.sh", super::mcp::SERVER);
+    let content = json!({"role": "user", "content": {"type": "text", "text": "Sing a song."}});
+    let env = json!({
+        "BEGIN": super::mcp::OFFERS,
+        "PROMPTS": format!("say '{}'", json!({"prompts": [{"name": "sing"}]})),
+        "PROMPT": format!("say '{}'", json!({"messages": [content]})),
+        "RESOURCE": format!("say '{}'", json!({"contents": [{"uri": "demo://a", "text": "It is A."}]})),
+    });
+    let config = json!({"mcpServers": {"srv": {"command": "bash", "args": [server], "env": env}}}).to_string();
+    let script = program.script("s.yaml", "- reply: [text: Done.]\n");
+    for (prompt, want) in [
+        ("/mcp__srv__sing", Ok("Sing a song.")),
+        ("what is @srv:demo://a?", Ok("It is A.")),
+        ("/mcp__srv__dance", Err("unknown command /mcp__srv__dance")),
+    ] {
+        let done = program.run(&["-p", prompt, "--offline-script", &script, "--mcp-config", &config]);
+        match want {
+            Ok(words) => {
+                assert_eq!((done.code, done.out.as_str()), (Some(0), "Done.\n"), "{prompt}: {done:?}");
+                let logs: Vec<String> =
+                    program.logs().iter().map(|log| std::fs::read_to_string(log).unwrap()).collect();
+                assert!(logs.iter().any(|log| log.contains(words)), "{prompt}: the model never read it");
+            }
+            Err(problem) => assert!(done.err.contains(problem) && done.code != Some(0), "{prompt}: {done:?}"),
+        }
+    }
 }
 
 /// However cocode ends, its servers end as well.

@@ -34,6 +34,8 @@ enum Way {
     Page,
     /// Its stream ends before the answer to a call.
     Torn,
+    /// The same, and the answer is on another stream.
+    Resumes,
     /// It forgets its session once.
     Forgets,
 }
@@ -86,7 +88,8 @@ async fn post(State(server): State<Arc<Server>>, headers: HeaderMap, body: Strin
             StatusCode::ACCEPTED.into_response()
         }
         Way::Torn if method == "tools/call" => streamed(": nothing\n\n".to_owned()),
-        Way::Stream | Way::Torn => {
+        Way::Resumes if method == "tools/call" => streamed("id: one\nretry: 1\ndata:\n\n".to_owned()),
+        Way::Stream | Way::Torn | Way::Resumes => {
             let notice = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}});
             streamed(format!("{}{}", event(&notice), event(&answer)))
         }
@@ -102,7 +105,20 @@ async fn post(State(server): State<Arc<Server>>, headers: HeaderMap, body: Strin
     }
 }
 
-async fn listen(State(server): State<Arc<Server>>) -> Response {
+async fn listen(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    if let Some(last) = headers.get("last-event-id").filter(|_| server.way == Way::Resumes) {
+        // The first try brings nothing new but another place, the second one the answer.
+        let event = match last.to_str().unwrap() {
+            "one" => "id: two\ndata:\n\n".to_owned(),
+            _ => {
+                let heard = server.heard.lock().unwrap();
+                let call = heard.iter().find(|(_, message)| message["method"] == "tools/call").unwrap();
+                assert_eq!(headers["mcp-protocol-version"], call.0["mcp-protocol-version"]);
+                format!("id: three\ndata: {}\n\n", result(server.way, &call.1))
+            }
+        };
+        return ([("content-type", "text/event-stream")], event).into_response();
+    }
     if server.way != Way::Sse {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
@@ -147,7 +163,7 @@ fn methods(server: &Server) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_over_each_way() {
-    for way in [Way::Json, Way::Stream, Way::Modern, Way::Sse] {
+    for way in [Way::Json, Way::Stream, Way::Resumes, Way::Modern, Way::Sse] {
         let (server, results) = results(way, 1).await;
         assert!(results[0].contains("mcp__srv__echo"), "{results:?}");
         assert_eq!(results[1], "ok: said");

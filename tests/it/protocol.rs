@@ -333,6 +333,7 @@ fn events() {
         Event::Listed(Listed::Prompts(vec![PromptRow { seq: 1, text: "go".into(), changed_files: false }])),
         Event::Listed(Listed::History(vec!["go".into()])),
         Event::Listed(Listed::Changes(Changes::default())),
+        Event::Listed(Listed::Resources(vec![ResourceRow { mention: "srv:demo://a".into(), about: "A".into() }])),
         Event::Hook {
             ran: Report {
                 event: cocode::hooks::Event::PreToolUse,

@@ -64,6 +64,34 @@ impl Prompt {
     }
 }
 
+/// A question that is open, until this is dropped.
+struct OpenAsk<'a> {
+    mailbox: &'a Mailbox,
+    id: AskId,
+    /// Who asked has waited until the end, and tells it.
+    settled: bool,
+}
+
+impl Drop for OpenAsk<'_> {
+    fn drop(&mut self) {
+        let mut state = self.mailbox.state();
+        state.asks.remove(&self.id);
+        match state.asking {
+            Some((since, open @ 2..)) => state.asking = Some((since, open - 1)),
+            Some((since, _)) => {
+                state.waited += since.elapsed();
+                state.asking = None;
+            }
+            None => {}
+        }
+        drop(state);
+        if !self.settled {
+            // Nobody waits for the answer any longer. A front end that is so far behind closes it with the turn.
+            let _ = self.mailbox.events.try_send(Event::AskClosed { id: self.id });
+        }
+    }
+}
+
 /// Shared by the op loop, the turn and its calls; the lock is never held over an await.
 #[derive(Clone)]
 pub struct Mailbox {
@@ -149,6 +177,7 @@ impl Mailbox {
             state.asking = Some((since, open + 1));
             id
         };
+        let mut open = OpenAsk { mailbox: self, id, settled: false };
         // What a sub-agent asked is in its own log first.
         let own = asker.is_none().then(|| question.clone());
         self.emit(Event::Ask(Ask { id, question, asker })).await;
@@ -158,19 +187,9 @@ impl Mailbox {
             answer = receive => answer.ok(),
         };
         let decided = own.zip(answer.as_ref()).and_then(|(question, answer)| decided::of(&question, answer));
-        {
-            let mut state = self.state();
-            state.asks.remove(&id);
-            match state.asking {
-                Some((since, open @ 2..)) => state.asking = Some((since, open - 1)),
-                Some((since, _)) => {
-                    state.waited += since.elapsed();
-                    state.asking = None;
-                }
-                None => {}
-            }
-            state.decided.extend(decided);
-        }
+        self.state().decided.extend(decided);
+        open.settled = true;
+        drop(open);
         self.emit(Event::AskClosed { id }).await;
         answer
     }

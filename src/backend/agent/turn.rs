@@ -323,7 +323,7 @@ impl Turn<'_> {
     }
 
     pub(super) async fn push_prompt(&mut self, prompt: Prompt) -> Result<(), session::Error> {
-        prompts::push(self.agent, self.mailbox, prompt).await
+        prompts::push(self.agent, (self.mailbox, self.cancel), prompt).await
     }
 }
 

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use super::reports::{Look, THEME, unquoted};
 use super::skills::Called;
 use super::{
-    Begin, Engine, Inbox, changes, choosing, forecast, lists, notes, places, plugins, skills, styles, switch, waiting,
+    Begin, Engine, Inbox, changes, choosing, forecast, lists, mcp, notes, places, plugins, skills, styles, switch,
+    waiting,
 };
 use crate::agent::mailbox::Prompt;
 use crate::agent::prefix::Next;
 use crate::agent::{Model, Undo};
-use crate::commands::{Builtin, memory_note};
+use crate::commands::{Builtin, SERVED, memory_note};
 use crate::hooks::{EndReason, StartSource};
 use crate::message::{Attachment, Message};
 use crate::permission::{Behavior, Mode, Source};
@@ -37,6 +38,23 @@ impl Engine {
     }
 
     pub(super) async fn command(&mut self, name: &str, args: &str, inbox: &mut Inbox) {
+        if let Some(servers) = self.agent.policy.servers.clone().filter(|_| name.starts_with(SERVED)) {
+            // Its server may still be starting.
+            let cancel = self.mailbox.begin();
+            let reached = async {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = servers.reached(name) => {}
+                }
+            };
+            inbox.attend(reached).await;
+            self.mailbox.end();
+            self.catalog.take_served(mcp::prompts(&servers));
+            if let Some(text) = servers.refuses(name, args) {
+                let restore = Some(format!("/{name} {args}").trim_end().to_owned());
+                return self.mailbox.emit(Event::Error { text, restore }).await;
+            }
+        }
         // Apart, so that a turn has the stack to itself.
         match skills::called(&self.catalog, name, args) {
             Ok(Called::Builtin(builtin)) => {

@@ -1,18 +1,22 @@
 //! The servers of the Model Context Protocol of a session. Whether there are any is settled when it opens, so that what its
 //! requests begin with never changes; which of them run follows the settings.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use super::Setup;
+use tokio_util::task::AbortOnDropHandle;
+
 use super::doctor::Here;
 use super::reports::Look;
+use super::{Setup, skills};
 use crate::agent::mailbox::Mailbox;
+use crate::commands::{Catalog, Skill};
 use crate::config::paths::Paths;
 use crate::config::{self, Loaded};
-use crate::mcp::{self, Servers, State, Status, Surroundings};
+use crate::mcp::{self, Prompt, Resource, Servers, State, Status, Surroundings};
 use crate::message::tokens;
 use crate::protocol::report::{Finding, Report, ServerRow, ServerState, ServersChanged, State as Mark};
-use crate::protocol::{Event, ServerChange};
+use crate::protocol::{Event, Listed, ResourceRow, ServerChange};
 use crate::sandbox::Sandbox;
 use crate::tools::Toolbox;
 
@@ -36,11 +40,54 @@ fn surroundings(here: Here<'_>, loaded: &Loaded, sandbox: Sandbox) -> Surroundin
 }
 
 /// Starts what may run and does not yet, and ends what may not. Waits for nothing.
-pub(super) fn follow(servers: Option<&Arc<Servers>>, loaded: &Loaded) {
+pub(super) fn follow(servers: Option<&Arc<Servers>>, project: &Path, loaded: &Loaded) {
     if let Some(servers) = servers {
+        let added = loaded.config.permissions.additional_directories.iter();
+        let roots = std::iter::once(project.to_path_buf()).chain(added.map(|folder| project.join(folder))).collect();
         let config::Servers { wanted, off, .. } = loaded.servers.clone();
+        servers.tell_roots(roots);
         servers.keep(wanted, off);
     }
+}
+
+/// The prompts of servers as commands.
+pub(super) fn prompts(servers: &Servers) -> Vec<Skill> {
+    let skill =
+        |(server, prompt): &(String, Prompt)| Skill::served(&prompt.name, &prompt.description, prompt.hint(), server);
+    servers.prompts().iter().map(skill).collect()
+}
+
+/// The resources of servers as they are mentioned.
+fn resources(servers: &Servers) -> Vec<ResourceRow> {
+    let row = |(server, Resource { uri, about }): (String, Resource)| ResourceRow {
+        mention: format!("{server}:{uri}"),
+        about,
+    };
+    servers.resources().into_iter().map(row).collect()
+}
+
+/// Offers prompts of servers as commands, and tells of their resources, as they come and go.
+pub(super) fn offer(
+    servers: Option<&Arc<Servers>>,
+    catalog: &Arc<Catalog>,
+    mailbox: &Arc<Mailbox>,
+) -> Option<AbortOnDropHandle<()>> {
+    let (servers, catalog, mailbox) = (servers?.clone(), catalog.clone(), mailbox.clone());
+    let task = tokio::spawn(async move {
+        let mut told = Vec::new();
+        loop {
+            servers.changed().await;
+            if catalog.take_served(prompts(&servers)) {
+                skills::publish(&catalog, &mailbox).await;
+            }
+            let now = resources(&servers);
+            if now != told {
+                told.clone_from(&now);
+                mailbox.emit(Event::Listed(Listed::Resources(now))).await;
+            }
+        }
+    });
+    Some(AbortOnDropHandle::new(task))
 }
 
 /// With the pair of tools that reaches the servers.
@@ -58,7 +105,8 @@ pub(super) fn rows(servers: Option<&Arc<Servers>>, paths: &Paths) -> Vec<ServerR
 }
 
 fn row(status: Status) -> ServerRow {
-    let Status { definition, state, era, handshake, error, tail, tools, sent, received } = status;
+    let Status { definition, state, era, handshake, error, fix, tail, tools, prompts, resources, sent, received } =
+        status;
     let tokens = tools.iter().map(|tool| tokens::text(&format!("{} {} {}", tool.name, tool.description, tool.schema)));
     ServerRow {
         state: match state {
@@ -76,8 +124,11 @@ fn row(status: Status) -> ServerRow {
         version: era.map(|(era, cause)| (era.version().to_owned(), cause)),
         handshake_ms: handshake.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         error,
+        fix,
         tail,
         tools: tools.len() as u64,
+        prompts: prompts as u64,
+        resources: resources as u64,
         offers: tools.iter().map(|tool| tool.own.clone()).collect(),
         tokens: tokens.sum(),
         sent,
@@ -94,7 +145,7 @@ pub fn probe(here: Here<'_>, loaded: &Loaded) -> std::io::Result<Vec<ServerRow>>
     Ok(runtime.block_on(async {
         let sandbox = Sandbox::of_this_program(loaded.config.sandbox.enabled);
         let servers = Arc::new(Servers::new(surroundings(here, loaded, sandbox)));
-        follow(Some(&servers), loaded);
+        follow(Some(&servers), here.cwd, loaded);
         servers.settled().await;
         rows(Some(&servers), here.paths)
     }))

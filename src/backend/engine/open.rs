@@ -53,7 +53,7 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     }
     let tools = mcp::open(&setup, &loaded);
     // What needs nobody's word begins beside everything else.
-    mcp::follow(tools.as_ref(), &loaded);
+    mcp::follow(tools.as_ref(), &setup.project, &loaded);
     let catalog = inbox.catalog.clone();
     let loading = skills::load(&catalog, &loaded);
     let session = choosing::choose(&setup, inbox).await?;
@@ -99,7 +99,9 @@ pub(super) async fn open(setup: Setup, inbox: &mut Inbox) -> Result<Engine, Stri
     // As the front end was made, before the folder was read.
     let interface = setup.loaded.config.interface();
     let known = Known::default();
-    let mut engine = Engine { agent, models, loaded, setup, mailbox, probing, catalog, known, idle, interface };
+    let _offering = mcp::offer(agent.policy.servers.as_ref(), &catalog, &mailbox);
+    let mut engine =
+        Engine { agent, models, loaded, setup, mailbox, probing, catalog, known, idle, interface, _offering };
     engine.tell_interface().await;
     // Git at the start has asked already, beside all this.
     engine.setup.commands.probe().await;

@@ -276,7 +276,7 @@ impl Engine {
         let remembered = config::trust::of(&self.setup.paths, &self.setup.project);
         self.agent.policy.trust.join(remembered);
         self.loaded = self.setup.loaded.with_project(&self.setup.project, &self.agent.policy.trust);
-        super::mcp::follow(self.agent.policy.servers.as_ref(), &self.loaded);
+        super::mcp::follow(self.agent.policy.servers.as_ref(), &self.setup.project, &self.loaded);
         self.catalog.take_plugins(self.loaded.plugins.for_skills());
         self.models.reconfigure(&self.loaded);
         let model = self.models.renewed(&self.agent.model);

@@ -17,6 +17,11 @@ use crate::stdx::schema::Schema;
 const PREFIX: &str = "mcp__";
 /// Longest name that every provider takes.
 const NAME: usize = 64;
+/// Most characters of what is said of a resource, and longest address of one in bytes.
+const ABOUT: usize = 120;
+const URI: usize = 2048;
+/// Most arguments of a prompt.
+const ARGUMENTS: usize = 16;
 /// Most characters of a description that are kept.
 const DESCRIPTION: usize = 2048;
 
@@ -60,13 +65,131 @@ impl Tool {
                 value @ (Value::Number(_) | Value::Bool(_)) => value.to_string(),
                 _ => return None,
             };
-            let plain = value.chars().all(|c| matches!(c, ' '..='~')) && value.trim() == value;
-            let marked = value.starts_with("=?base64?");
-            let coded = || format!("=?base64?{}?=", STANDARD.encode(&value));
-            Some((header, if plain && !marked { value } else { coded() }))
+            Some((header, in_header(&value)))
         };
         named.filter_map(header).collect()
     }
+}
+
+/// A value as headers have it.
+pub(super) fn in_header(value: &str) -> String {
+    let plain = value.chars().all(|c| matches!(c, ' '..='~')) && value.trim() == value;
+    match plain && !value.starts_with("=?base64?") {
+        true => value.to_owned(),
+        false => format!("=?base64?{}?=", STANDARD.encode(value)),
+    }
+}
+
+/// Why a tool cannot be called over HTTP in the newer era: its schema wants headers that there cannot be.
+pub(super) fn misheaded(schema: &Value) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (property, schema) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(header) = schema.get("x-mcp-header") else { continue };
+        let property = super::inbound::short(property);
+        let name = header.as_str().unwrap_or_default();
+        if HeaderName::from_bytes(name.as_bytes()).is_err() {
+            return Some(format!("`{property}` names a header that is not valid"));
+        }
+        if !matches!(schema["type"].as_str(), Some("string" | "integer" | "boolean")) {
+            return Some(format!("`{property}` cannot be a header: only strings, integers and booleans can"));
+        }
+        if names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            return Some(format!("`{property}` names the same header as another argument"));
+        }
+        names.push(name.to_owned());
+    }
+    None
+}
+
+/// A prompt that a server has ready for the user.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// `mcp__server__prompt`.
+    pub name: String,
+    /// What the server calls it.
+    pub own: String,
+    pub description: String,
+    /// Names of its arguments in order, and whether each has to be given.
+    pub arguments: Vec<(String, bool)>,
+}
+
+impl Prompt {
+    /// What may follow its name: `<file> [style]`.
+    pub fn hint(&self) -> Option<String> {
+        let one = |(name, needed): &(String, bool)| if *needed { format!("<{name}>") } else { format!("[{name}]") };
+        let all: Vec<String> = self.arguments.iter().map(one).collect();
+        (!all.is_empty()).then(|| all.join(" "))
+    }
+
+    /// Words as its arguments, in order; the last one takes all that is left.
+    ///
+    /// # Errors
+    /// One that has to be given is not.
+    pub(super) fn filled(&self, words: &str) -> Result<Map<String, Value>, String> {
+        let (mut filled, mut rest) = (Map::new(), words.trim());
+        for (at, (name, needed)) in self.arguments.iter().enumerate() {
+            let last = at + 1 == self.arguments.len();
+            let (word, more) = match rest.split_once(char::is_whitespace) {
+                Some((word, more)) if !last => (word, more.trim_start()),
+                _ => (rest, ""),
+            };
+            rest = more;
+            match word {
+                "" if *needed => {
+                    return Err(format!("/{} needs {}", self.name, self.hint().unwrap_or_default()));
+                }
+                "" => {}
+                word => drop(filled.insert(name.clone(), word.into())),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// The prompts of a server as it lists them.
+pub(super) fn prompts(server: &str, listed: &[Value]) -> Vec<Prompt> {
+    let mut prompts: Vec<Prompt> = Vec::new();
+    for given in listed {
+        let Some(own) = given["name"].as_str().filter(|own| !own.is_empty()) else { continue };
+        let mut name = name_of(server, own);
+        if prompts.iter().any(|other| other.name == name) {
+            if prompts.iter().any(|other| other.own == own) {
+                continue;
+            }
+            name = shortened(&name, server, own);
+        }
+        let argument = |given: &Value| {
+            let name: String = ansi::shown(given["name"].as_str()?).chars().take(NAME).collect();
+            Some((name, given["required"] == true))
+        };
+        let arguments = given["arguments"].as_array().into_iter().flatten().take(ARGUMENTS).filter_map(argument);
+        let description = given["description"].as_str().or(given["title"].as_str()).unwrap_or_default();
+        let description = told(&description.chars().take(DESCRIPTION).collect::<String>());
+        prompts.push(Prompt { name, own: own.to_owned(), description, arguments: arguments.collect() });
+    }
+    prompts
+}
+
+/// Something that a server lets the user attach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    pub uri: String,
+    /// What it is, in one line.
+    pub about: String,
+}
+
+/// The resources of a server as it lists them. One whose address cannot be typed is left out.
+pub(super) fn resources(listed: &[Value]) -> Vec<Resource> {
+    let one = |given: &Value| {
+        let uri = given["uri"].as_str().filter(|uri| !uri.is_empty() && uri.len() <= URI)?;
+        let plain = !uri.contains(|c: char| c.is_control() || c == '"') && ansi::visible(uri) == uri;
+        let about =
+            [&given["title"], &given["name"], &given["description"]].map(|text| text.as_str().unwrap_or_default());
+        let about = about.into_iter().find(|text| !text.trim().is_empty()).unwrap_or_default();
+        let about: String = told(about).split_whitespace().collect::<Vec<_>>().join(" ");
+        plain.then(|| Resource { uri: uri.to_owned(), about: about.chars().take(ABOUT).collect() })
+    };
+    listed.iter().filter_map(one).collect()
 }
 
 /// The tools of a server as it lists them. What cannot be used is left out and told of.
@@ -276,6 +399,45 @@ mod tests {
         let want = [("mcp-param-Region", "eu west"), ("mcp-param-Text", "=?base64?w6kK?="), ("mcp-param-Count", "3")];
         let want = want.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(tools[0].mirrored(given.as_object().unwrap()), want);
+    }
+
+    #[test]
+    fn a_schema_that_wants_impossible_headers_is_found() {
+        let field = |kind: &str, header: Value| json!({"type": kind, "x-mcp-header": header});
+        for (properties, fault) in [
+            (json!({"a": field("string", json!("A")), "b": field("integer", json!("B")), "c": {"type": "object"}}), ""),
+            (json!({"a": field("string", json!(""))}), "not valid"),
+            (json!({"a": field("string", json!("A b"))}), "not valid"),
+            (json!({"a": field("string", json!("A:b"))}), "not valid"),
+            (json!({"a": field("string", json!("é"))}), "not valid"),
+            (json!({"a": field("string", json!(3))}), "not valid"),
+            (json!({"a": field("number", json!("A"))}), "cannot be a header"),
+            (json!({"a": field("array", json!("A"))}), "cannot be a header"),
+            (json!({"a": field("string", json!("A")), "b": field("string", json!("a"))}), "the same header"),
+        ] {
+            let found = misheaded(&json!({ "properties": properties })).unwrap_or_default();
+            assert!(found.contains(fault) && found.is_empty() == fault.is_empty(), "{properties}: {found}");
+        }
+    }
+
+    #[test]
+    fn prompts_take_words_as_their_arguments() {
+        let listed = json!([
+            {"name": "go", "arguments": [{"name": "a", "required": true}, {"name": "b"}]},
+            {"name": "go"}, {"name": ""}, {"title": "x"}, {"name": "g o"}, {"name": "g.o"},
+        ]);
+        let prompts = prompts("srv", listed.as_array().unwrap());
+        let names: Vec<&str> = prompts.iter().map(|prompt| prompt.name.as_str()).collect();
+        assert_eq!((names[0], names[1], names.len()), ("mcp__srv__go", "mcp__srv__g_o", 3));
+        assert!(names[2].starts_with("mcp__srv__g_o_"), "two names that look alike stay two: {names:?}");
+        for (words, want) in [
+            ("x", json!({"a": "x"})),
+            (" x  y z ", json!({"a": "x", "b": "y z"})),
+            ("", json!("/mcp__srv__go needs <a> [b]")),
+        ] {
+            assert_eq!(prompts[0].filled(words).map_or_else(Value::from, Value::from), want, "{words:?}");
+        }
+        assert_eq!(prompts[1].filled("more").unwrap(), Map::new(), "one that takes nothing gets nothing");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::inbound::short;
-use super::peer::{Fault, Limits, Peer};
+use super::peer::{Fault, Limits, Peer, Plain};
 
 /// The stateless revision.
 pub(super) const MODERN: &str = "2026-07-28";
@@ -62,6 +62,11 @@ pub(super) fn client() -> Value {
     json!({"name": "cocode", "version": env!("CARGO_PKG_VERSION")})
 }
 
+/// What a server may ask of us.
+pub(super) fn capabilities() -> Value {
+    json!({"roots": {"listChanged": true}, "elicitation": {"form": {}, "url": {}}})
+}
+
 /// Finds out which era a server speaks, and begins to speak it.
 ///
 /// # Errors
@@ -70,8 +75,15 @@ pub(super) async fn greet(peer: &Peer, negotiation: Negotiation, limit: Duration
     if negotiation == Negotiation::Legacy {
         return initialize(peer, "the default for programs", limit).await;
     }
-    let asked = ("server/discover", Map::new());
-    let answer = peer.request(asked, (Some(&Era::Modern), &[]), Limits::all(PROBE.min(limit)), &mut |_| ()).await;
+    let discover = async || {
+        let asked = ("server/discover", Map::new());
+        peer.request(asked, (Some(&Era::Modern), &[]), Limits::all(PROBE.min(limit)), &Plain).await
+    };
+    let mut answer = discover().await;
+    if matches!(&answer, Err(Fault::Rpc { code: -32022, data: Some(data), .. }) if supports(&data["supported"])) {
+        // It refuses what it says it supports: that may have been a moment of its start.
+        answer = discover().await;
+    }
     let cause = match answer {
         Ok(result) => match result.get("supportedVersions").and_then(Value::as_array) {
             Some(versions) if versions.iter().any(|version| version == MODERN) => {
@@ -83,7 +95,7 @@ pub(super) async fn greet(peer: &Peer, negotiation: Negotiation, limit: Duration
         },
         Err(Fault::Rpc { code: -32022, data, .. }) => {
             let supported = data.as_ref().and_then(|data| data["supported"].as_array()).cloned().unwrap_or_default();
-            if supported.iter().any(|version| version == MODERN) {
+            if data.is_some_and(|data| supports(&data["supported"])) {
                 return Err(Fault::Broken("it refuses the version that it says it supports".to_owned()));
             }
             format!("it supports {}", list(&supported))
@@ -101,15 +113,20 @@ pub(super) async fn greet(peer: &Peer, negotiation: Negotiation, limit: Duration
     initialize(peer, &cause, limit).await
 }
 
+/// Whether a list of versions has ours.
+fn supports(versions: &Value) -> bool {
+    versions.as_array().is_some_and(|versions| versions.iter().any(|version| version == MODERN))
+}
+
 async fn initialize(peer: &Peer, cause: &str, limit: Duration) -> Result<Hello, Fault> {
     let Value::Object(params) = json!({
         "protocolVersion": LEGACY[0],
-        "capabilities": {"roots": {}},
+        "capabilities": capabilities(),
         "clientInfo": client(),
     }) else {
         return Err(Fault::Broken(String::new()));
     };
-    let result = peer.request(("initialize", params), (None, &[]), Limits::all(limit), &mut |_| ()).await?;
+    let result = peer.request(("initialize", params), (None, &[]), Limits::all(limit), &Plain).await?;
     let version = result["protocolVersion"].as_str().unwrap_or_default();
     if !LEGACY.contains(&version) {
         return Err(Fault::Broken(match version {

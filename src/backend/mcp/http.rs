@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
+use super::catalog::in_header;
 use super::era::Era;
 use super::inbound::{Inbound, short};
 use super::peer::Fault;
@@ -26,6 +27,12 @@ const REFUSAL: usize = 64 << 10;
 const WORD: Duration = Duration::from_secs(10);
 /// How often the stream of notices is opened again, and after how long.
 const REOPEN: (u32, Duration) = (5, Duration::from_secs(5));
+
+/// How often a stream that broke off is opened again without anything new in it, and after how long where the server does not
+/// say; the shortest and longest time that it may say.
+const RESUMES: u32 = 3;
+const RESUME: Duration = Duration::from_secs(1);
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 
 /// Answers to a server's own requests that are sent at once.
 const REPLIES: usize = 8;
@@ -46,6 +53,8 @@ struct Post {
     url: Url,
     headers: HeaderMap,
     session: Mutex<Option<String>>,
+    /// The revision that was agreed on, which every message names.
+    version: Mutex<Option<String>>,
     inbound: Arc<Inbound>,
     /// Answers that are on their way at once: a server that asks for more gets none.
     replies: Arc<Semaphore>,
@@ -59,6 +68,7 @@ impl Http {
             url: url.clone(),
             headers: read(headers),
             session: Mutex::default(),
+            version: Mutex::default(),
             inbound: inbound.clone(),
             replies: Arc::new(Semaphore::new(REPLIES)),
         };
@@ -102,13 +112,14 @@ impl Http {
             url: to,
             headers,
             session: Mutex::default(),
+            version: Mutex::default(),
             inbound: inbound.clone(),
             replies: Arc::new(Semaphore::new(REPLIES)),
         };
         let post = Arc::new(post);
         let reader = post.clone();
         let task = tokio::spawn(async move {
-            let end = reader.read(answer, (parser, events), None).await;
+            let (_, end) = reader.read(answer, (parser, events), None).await;
             let why = end.err().map_or_else(|| "the server closed its stream".to_owned(), |fault| fault.to_string());
             reader.inbound.close(&why);
         });
@@ -144,11 +155,7 @@ impl Http {
         let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let none = || Err(Fault::Broken("the answer does not belong to the request".to_owned()));
         if kind.starts_with("text/event-stream") {
-            post.read(answer, (sse::Parser::new(), Vec::new()), Some(id)).await?;
-            return match post.inbound.waits(id) {
-                true => Err(Fault::Closed("the stream broke off before the answer".to_owned())),
-                false => Ok(()),
-            };
+            return post.read_to_the_answer(answer, id, era).await;
         }
         if !kind.starts_with("application/json") {
             return Err(Fault::Broken(format!(
@@ -170,6 +177,11 @@ impl Http {
         accepted(answer).await.map(drop)
     }
 
+    /// Sends the answer to something that the server asked.
+    pub(super) fn reply(&self, answer: Value) {
+        self.post.reply(vec![answer]);
+    }
+
     /// Tells that nobody waits for a request. In the newer way closing it says so.
     pub(super) fn withdraw(&self, message: Value) {
         let post = self.post.clone();
@@ -185,23 +197,33 @@ impl Http {
         if self.older || era.is_modern() {
             return;
         }
-        let (post, version) = (self.post.clone(), era.version().to_owned());
+        let post = self.post.clone();
         let task = tokio::spawn(async move {
             let (times, after) = REOPEN;
+            let mut left = Left::default();
             for _ in 0..times {
-                let asked = post.client.get(post.url.clone()).headers(post.headers.clone());
-                let asked =
-                    post.in_session(asked).header(ACCEPT, "text/event-stream").header("mcp-protocol-version", &version);
-                let Ok(answer) = asked.send().await else { return };
-                let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                if !answer.status().is_success() || !kind.starts_with("text/event-stream") {
-                    return;
-                }
-                let _ = post.read(answer, (sse::Parser::new(), Vec::new()), None).await;
-                tokio::time::sleep(after).await;
+                let Ok(answer) = post.open(&left).await else { return };
+                left = post.read(answer, (sse::Parser::new(), Vec::new()), None).await.0;
+                tokio::time::sleep(left.pause.unwrap_or(after)).await;
             }
         });
         *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Some(AbortOnDropHandle::new(task));
+    }
+}
+
+/// Where a stream broke off.
+#[derive(Default)]
+struct Left {
+    /// The last event; None: the stream cannot be continued.
+    id: Option<String>,
+    /// How long the server wants to be left alone.
+    pause: Option<Duration>,
+}
+
+impl Left {
+    fn of(parser: &sse::Parser) -> Left {
+        let pause = parser.retry().map(|ms| Duration::from_millis(ms).clamp(PAUSE.0, PAUSE.1));
+        Left { id: parser.last_id().map(str::to_owned), pause }
     }
 }
 
@@ -222,14 +244,21 @@ impl Post {
         request = self.in_session(request);
         request =
             request.header(ACCEPT, "application/json, text/event-stream").header(CONTENT_TYPE, "application/json");
-        if let Some(era) = era {
-            request = request.header("mcp-protocol-version", era.version());
-            if era.is_modern() {
-                request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
-                let named = message["params"].get("name").or(message["params"].get("uri")).and_then(Value::as_str);
-                if let Some(name) = named.and_then(|name| HeaderValue::from_str(name).ok()) {
-                    request = request.header("mcp-name", name);
-                }
+        let version = {
+            let mut agreed = self.version.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(Era::Legacy(version)) = era {
+                *agreed = Some(version.clone());
+            }
+            era.map(|era| era.version().to_owned()).or_else(|| agreed.clone())
+        };
+        if let Some(version) = version {
+            request = request.header("mcp-protocol-version", version);
+        }
+        if era.is_some_and(Era::is_modern) {
+            request = request.header("mcp-method", message["method"].as_str().unwrap_or_default());
+            let named = message["params"].get("name").or(message["params"].get("uri")).and_then(Value::as_str);
+            if let Some(name) = named.and_then(|name| HeaderValue::from_str(&in_header(name)).ok()) {
+                request = request.header("mcp-name", name);
             }
         }
         let text = message.to_string();
@@ -249,31 +278,77 @@ impl Post {
         }
     }
 
-    /// Reads a stream to its end, or until nobody waits for this answer any longer.
+    /// Opens the stream of a server, from its start or where it broke off.
+    async fn open(&self, left: &Left) -> Result<Response, Fault> {
+        let asked = self.client.get(self.url.clone()).headers(self.headers.clone());
+        let mut asked = self.in_session(asked).header(ACCEPT, "text/event-stream");
+        let version = self.version.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (name, value) in [("mcp-protocol-version", version.as_ref()), ("last-event-id", left.id.as_ref())] {
+            if let Some(value) = value {
+                asked = asked.header(name, value);
+            }
+        }
+        let answer = accepted(asked.send().await.map_err(|error| unreachable(&error))?).await?;
+        let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        match kind.starts_with("text/event-stream") {
+            true => Ok(answer),
+            false => Err(Fault::Broken("it answers with something that is not a stream".to_owned())),
+        }
+    }
+
+    /// Reads the stream of an answer. One that the server closes before, it continues on another.
+    async fn read_to_the_answer(self: &Arc<Post>, answer: Response, id: u64, era: Option<&Era>) -> Result<(), Fault> {
+        let (mut left, mut ended) = self.read(answer, (sse::Parser::new(), Vec::new()), Some(id)).await;
+        let mut tries = 0;
+        while self.inbound.waits(id) {
+            ended?;
+            let continues = left.id.is_some() && tries < RESUMES && !era.is_some_and(Era::is_modern);
+            if !continues {
+                return Err(Fault::Closed("the stream broke off before the answer".to_owned()));
+            }
+            tokio::time::sleep(left.pause.unwrap_or(RESUME)).await;
+            let answer = self.open(&left).await?;
+            let (next, end) = self.read(answer, (sse::Parser::new(), Vec::new()), Some(id)).await;
+            tries = if next.id.is_none() || next.id == left.id { tries + 1 } else { 0 };
+            left = Left { id: next.id.or(left.id), pause: next.pause.or(left.pause) };
+            ended = end;
+        }
+        Ok(())
+    }
+
+    /// Reads a stream to its end, or until nobody waits for this answer any longer; and tells where it ended. What breaks off
+    /// and can be continued has ended.
     async fn read(
         self: &Arc<Post>,
         mut answer: Response,
         (mut parser, mut events): (sse::Parser, Vec<sse::Event>),
         until: Option<u64>,
-    ) -> Result<(), Fault> {
+    ) -> (Left, Result<(), Fault>) {
         loop {
             for event in events.drain(..).filter(|event| matches!(event.name.as_str(), "" | "message")) {
                 let asked = self.inbound.take(&event.data, until);
                 self.reply(asked);
             }
             if until.is_some_and(|id| !self.inbound.waits(id)) {
-                return Ok(());
+                return (Left::of(&parser), Ok(()));
             }
-            match answer.chunk().await.map_err(|error| unreachable(&error))? {
-                Some(part) => parser.push(&part, &mut events).map_err(|error| Fault::Broken(error.to_string()))?,
-                None => break,
+            match answer.chunk().await {
+                Ok(Some(part)) => {
+                    if let Err(error) = parser.push(&part, &mut events) {
+                        return (Left::default(), Err(Fault::Broken(error.to_string())));
+                    }
+                }
+                Ok(None) => break,
+                Err(_) if until.is_some() && parser.last_id().is_some() => break,
+                Err(error) => return (Left::of(&parser), Err(unreachable(&error))),
             }
         }
+        let left = Left::of(&parser);
         if let Some(event) = parser.finish() {
             let asked = self.inbound.take(&event.data, until);
             self.reply(asked);
         }
-        Ok(())
+        (left, Ok(()))
     }
 }
 

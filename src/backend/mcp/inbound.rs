@@ -20,9 +20,9 @@ const TAIL: usize = 4096;
 /// What a connection and its readers share.
 pub(super) struct Inbound {
     waiting: Mutex<HashMap<u64, Waiting>>,
-    /// The project, for a server that asks for its roots.
-    root: PathBuf,
-    /// The list of tools changed.
+    /// The folders of the session, for a server that asks for its roots.
+    roots: watch::Receiver<Vec<PathBuf>>,
+    /// What it offers changed.
     pub(super) changed: Notify,
     errors: Mutex<VecDeque<u8>>,
     odd: Mutex<Option<String>>,
@@ -32,11 +32,25 @@ pub(super) struct Inbound {
     pub(super) closed: watch::Sender<Option<String>>,
 }
 
+/// What comes before an answer.
+pub(super) enum Heard {
+    Progress(String),
+    /// The server asks the user something: the id of its request, and what it asks.
+    Asked(Value, Value),
+}
+
 /// Who waits for an answer.
 struct Waiting {
     answer: oneshot::Sender<Result<Value, Fault>>,
     /// Hears of progress; a full one misses some.
-    progress: mpsc::Sender<String>,
+    heard: mpsc::Sender<Heard>,
+    /// The user may be asked on its behalf.
+    may_ask: bool,
+}
+
+/// The answer to a question that the user did not see, or did not answer.
+pub(super) fn cancelled() -> Value {
+    json!({"action": "cancel"})
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -44,10 +58,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Inbound {
-    pub(super) fn new(root: PathBuf) -> Inbound {
+    pub(super) fn new(roots: watch::Receiver<Vec<PathBuf>>) -> Inbound {
         Inbound {
             waiting: Mutex::default(),
-            root,
+            roots,
             changed: Notify::new(),
             errors: Mutex::default(),
             odd: Mutex::default(),
@@ -58,9 +72,14 @@ impl Inbound {
     }
 
     /// Waits for the answer with this id; dropping what is returned does not forget it, `forget` does.
-    pub(super) fn expect(&self, id: u64, progress: mpsc::Sender<String>) -> oneshot::Receiver<Result<Value, Fault>> {
+    pub(super) fn expect(
+        &self,
+        id: u64,
+        heard: mpsc::Sender<Heard>,
+        may_ask: bool,
+    ) -> oneshot::Receiver<Result<Value, Fault>> {
         let (answer, answered) = oneshot::channel();
-        locked(&self.waiting).insert(id, Waiting { answer, progress });
+        locked(&self.waiting).insert(id, Waiting { answer, heard, may_ask });
         answered
     }
 
@@ -95,8 +114,10 @@ impl Inbound {
     pub(super) fn take(&self, text: &str, asked: Option<u64>) -> Vec<Value> {
         self.received.fetch_add(text.len() as u64, Ordering::Relaxed);
         match serde_json::from_str::<Value>(text) {
-            Ok(Value::Array(messages)) => messages.into_iter().filter_map(|message| self.message(message)).collect(),
-            Ok(message) => self.message(message).into_iter().collect(),
+            Ok(Value::Array(messages)) => {
+                messages.into_iter().filter_map(|message| self.message(message, asked)).collect()
+            }
+            Ok(message) => self.message(message, asked).into_iter().collect(),
             Err(error) => {
                 self.odd(&format!("sent what is not JSON: {}", short(text)));
                 self.unreadable(text, asked, &format!("its answer cannot be read: {error}"));
@@ -121,11 +142,11 @@ impl Inbound {
         }
     }
 
-    fn message(&self, mut message: Value) -> Option<Value> {
+    fn message(&self, mut message: Value, asked: Option<u64>) -> Option<Value> {
         let id = message.get("id").cloned().filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         match (method, id) {
-            (Some(method), Some(id)) => Some(self.answer(&method, &id)),
+            (Some(method), Some(id)) => self.answer(&method, (id, message["params"].take()), asked),
             (Some(method), None) => {
                 self.notice(&method, message.get("params").unwrap_or(&Value::Null));
                 None
@@ -153,24 +174,41 @@ impl Inbound {
         }
     }
 
-    /// Answers a request of the server's.
-    fn answer(&self, method: &str, id: &Value) -> Value {
-        match method {
-            "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
-            "roots/list" => {
-                let root = url::Url::from_file_path(&self.root).map(String::from).unwrap_or_default();
-                json!({"jsonrpc": "2.0", "id": id, "result": {"roots": [{"uri": root}]}})
+    /// Answers a request of the server's; a question to the user is answered later.
+    fn answer(&self, method: &str, (id, params): (Value, Value), asked: Option<u64>) -> Option<Value> {
+        let result = match method {
+            "ping" => json!({}),
+            "roots/list" => self.roots(),
+            "elicitation/create" => {
+                let waiting = locked(&self.waiting);
+                let open = waiting.iter().filter(|(_, waiting)| waiting.may_ask);
+                // On a stream that all share, the call that began last is meant.
+                let call = open.max_by_key(|(open, _)| (Some(**open) == asked, **open));
+                let question = Heard::Asked(id.clone(), params);
+                if call.is_some_and(|(_, call)| call.heard.try_send(question).is_ok()) {
+                    return None;
+                }
+                cancelled()
             }
             _ => {
                 let message = format!("cocode does not answer {}", short(method));
-                json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": message}})
+                return Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": message}}));
             }
-        }
+        };
+        Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    }
+
+    /// The folders that a server may look at.
+    pub(super) fn roots(&self) -> Value {
+        let uri = |root: &PathBuf| url::Url::from_file_path(root).ok().map(|uri| json!({"uri": String::from(uri)}));
+        json!({"roots": self.roots.borrow().iter().filter_map(uri).collect::<Vec<_>>()})
     }
 
     fn notice(&self, method: &str, params: &Value) {
         match method {
-            "notifications/tools/list_changed" => self.changed.notify_one(),
+            "notifications/tools/list_changed"
+            | "notifications/prompts/list_changed"
+            | "notifications/resources/list_changed" => self.changed.notify_one(),
             "notifications/progress" => {
                 let token = &params["progressToken"];
                 let Some(id) = token.as_u64().or_else(|| token.as_str()?.parse().ok()) else { return };
@@ -181,7 +219,8 @@ impl Inbound {
                         _ => String::new(),
                     };
                     let said = params["message"].as_str().map(short).unwrap_or_default();
-                    let _ = waiting.progress.try_send(format!("{count} {said}").trim().to_owned());
+                    let text = format!("{count} {said}").trim().to_owned();
+                    let _ = waiting.heard.try_send(Heard::Progress(text));
                 }
             }
             _ => {}
@@ -270,8 +309,9 @@ mod tests {
 
     /// Of two requests that wait, or one, whose is failed by what came.
     fn check(text: &str, asked: Option<u64>, waiting: &[u64], want: Option<u64>) {
-        let inbound = Inbound::new(PathBuf::from("/"));
-        let mut answers: Vec<_> = waiting.iter().map(|id| (*id, inbound.expect(*id, mpsc::channel(1).0))).collect();
+        let inbound = Inbound::new(watch::channel(vec![PathBuf::from("/")]).1);
+        let expect = |id: &u64| (*id, inbound.expect(*id, mpsc::channel(1).0, true));
+        let mut answers: Vec<_> = waiting.iter().map(expect).collect();
         assert_eq!(inbound.take(text, asked), [] as [Value; 0]);
         let failed = |(id, answer): &mut (u64, oneshot::Receiver<Result<Value, Fault>>)| match answer.try_recv() {
             Ok(Err(Fault::Broken(why))) if why.starts_with("its answer cannot be read: ") => Some(*id),
@@ -297,5 +337,30 @@ mod tests {
         check(r#"{"method":"notifications/x","params":"#, Some(1), &[1], None);
         check(r#"{"id":1,"method":"ping","params":"#, None, &[1], None);
         check("{\"\\", None, &[], None);
+    }
+
+    #[test]
+    fn a_question_reaches_the_call_that_it_belongs_to() {
+        let inbound = Inbound::new(watch::channel(vec![PathBuf::from("/a b")]).1);
+        let (old, mut first) = mpsc::channel(1);
+        let (new, mut second) = mpsc::channel(1);
+        let (list, mut third) = mpsc::channel(1);
+        let _waiting = [inbound.expect(1, old, true), inbound.expect(2, new, true), inbound.expect(3, list, false)];
+        let ask = |asked: Option<u64>| {
+            let text = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m"}}"#;
+            inbound.take(text, asked)
+        };
+        let is = |heard: Option<Heard>| matches!(heard, Some(Heard::Asked(id, params)) if id == "q" && params["message"] == "m");
+        assert!(ask(Some(1)).is_empty() && is(first.try_recv().ok()), "the stream of a call tells whose it is");
+        assert!(ask(None).is_empty() && is(second.try_recv().ok()), "else it is the last call's");
+        // One too many at once is answered at once, as it is where nobody waits.
+        assert!(ask(None).is_empty());
+        let cancelled = [json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "cancel"}})];
+        assert_eq!(ask(None), cancelled);
+        [1, 2].into_iter().for_each(|id| inbound.forget(id));
+        assert_eq!(ask(None), cancelled);
+        assert!(third.try_recv().is_err(), "a list is nobody's call");
+        let roots = inbound.take(r#"{"jsonrpc":"2.0","id":7,"method":"roots/list"}"#, None);
+        assert_eq!(roots[0]["result"], json!({"roots": [{"uri": "file:///a%20b"}]}));
     }
 }

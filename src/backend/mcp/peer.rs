@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::definition::Way;
 use super::era::{Era, MODERN};
 use super::http::Http;
-use super::inbound::{Inbound, short};
+use super::inbound::{Heard, Inbound, cancelled, short};
 use super::outside;
 use super::stdio::Stdio;
 
@@ -31,6 +33,8 @@ pub enum Fault {
     Login { status: u16 },
     /// Nothing came for so long.
     Silent(Duration),
+    /// The program does not start.
+    Unstarted { command: String, why: String, missing: bool },
     /// The connection is gone, or never was there.
     Closed(String),
     /// What came is not an answer.
@@ -44,6 +48,28 @@ impl Fault {
             message: error["message"].as_str().map(short).unwrap_or_default(),
             data: error.get("data").cloned(),
         }
+    }
+
+    /// What to do about it, for people; none where its own words say all that is known.
+    pub(super) fn fix(&self, way: &Way) -> Option<String> {
+        let program = matches!(way, Way::Program { .. });
+        Some(match self {
+            Fault::Unstarted { command, missing: true, .. } => {
+                format!("install `{command}`, or name it with its full path: it is not on the PATH")
+            }
+            Fault::Unstarted { command, .. } => format!("make sure that `{command}` is a program you may run"),
+            Fault::Status { status: 404 | 405, .. } => {
+                "check the path of the URL, which often ends in /mcp; older servers need the type \"sse\"".to_owned()
+            }
+            Fault::Status { status: 500.., .. } => "look into the log of the server, or try again later".to_owned(),
+            Fault::Silent(_) if program => "let it write MCP messages to its standard output and all else to standard \
+                                            error; MCP_TIMEOUT gives it more time"
+                .to_owned(),
+            Fault::Silent(_) => "check the URL and the proxy; MCP_TIMEOUT gives it more time".to_owned(),
+            Fault::Closed(_) if program => "run its command in a terminal to see why".to_owned(),
+            Fault::Closed(_) => "check that it runs, and the URL, port and proxy".to_owned(),
+            Fault::Rpc { .. } | Fault::Status { .. } | Fault::Login { .. } | Fault::Broken(_) => return None,
+        })
     }
 
     /// Whether another try may help.
@@ -64,10 +90,27 @@ impl fmt::Display for Fault {
                 "the server wants a login ({status}), which cocode does not support yet: put a token in its `headers`"
             ),
             Fault::Silent(time) => write!(f, "no answer within {}", crate::stdx::text::duration(*time)),
+            Fault::Unstarted { command, why, .. } => write!(f, "cannot start `{command}`: {why}"),
             Fault::Closed(why) | Fault::Broken(why) => write!(f, "{why}"),
         }
     }
 }
+
+/// Who waits for an answer.
+pub trait Caller: Send + Sync {
+    /// Hears of progress.
+    fn heard(&self, _progress: String) {}
+
+    /// Answers what the server asks the user: the params of its request, and the result.
+    fn asked<'a>(&'a self, _params: &'a Value) -> BoxFuture<'a, Value> {
+        Box::pin(async { cancelled() })
+    }
+}
+
+/// Somebody who only wants the answer.
+pub(super) struct Plain;
+
+impl Caller for Plain {}
 
 /// How long a request may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,14 +156,14 @@ impl Peer {
         (method, mut params): (&str, Map<String, Value>),
         (era, mirrored): (Option<&Era>, &[(String, String)]),
         limits: Limits,
-        heard: &mut (dyn FnMut(String) + Send),
+        caller: &dyn Caller,
     ) -> Result<Value, Fault> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let modern = era.is_some_and(Era::is_modern);
         let mut meta = Map::new();
         if modern {
             meta.insert("io.modelcontextprotocol/protocolVersion".into(), MODERN.into());
-            meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
+            meta.insert("io.modelcontextprotocol/clientCapabilities".into(), super::era::capabilities());
             meta.insert("io.modelcontextprotocol/clientInfo".into(), super::era::client());
         }
         if method == "tools/call" {
@@ -140,10 +183,10 @@ impl Peer {
         if let Some(why) = self.inbound.closed.borrow().clone() {
             return Err(Fault::Closed(why));
         }
-        let (progress, mut told) = mpsc::channel(PROGRESS);
-        let mut answer = self.inbound.expect(id, progress);
+        let (heard, mut told) = mpsc::channel(PROGRESS);
+        let mut answer = self.inbound.expect(id, heard, method == "tools/call");
         let mut open = Open { peer: self, id, settled: false };
-        let last = Instant::now() + limits.total;
+        let mut last = Instant::now() + limits.total;
         let sending = async {
             match &self.link {
                 Link::Stdio(stdio) => stdio.send(&Value::Object(message)).await,
@@ -153,14 +196,31 @@ impl Peer {
         };
         tokio::pin!(sending);
         let (mut sent, mut quiet) = (false, Instant::now() + limits.idle);
+        let mut asking: Option<(Instant, Value, BoxFuture<'_, Value>)> = None;
         let answered = loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => break answer.unwrap_or_else(|_| Err(Fault::Closed("the connection was closed".into()))),
-                Some(text) = told.recv() => {
+                Some(heard) = told.recv(), if asking.is_none() => {
                     quiet = Instant::now() + limits.idle;
-                    if !text.is_empty() {
-                        heard(text);
+                    match heard {
+                        Heard::Progress(text) if text.is_empty() => {}
+                        Heard::Progress(text) => caller.heard(text),
+                        Heard::Asked(question, params) => {
+                            let answering = Box::pin(async move { caller.asked(&params).await });
+                            asking = Some((Instant::now(), question, answering));
+                        }
+                    }
+                }
+                result = async { match &mut asking {
+                    Some((_, _, answering)) => answering.await,
+                    None => std::future::pending().await,
+                } } => {
+                    if let Some((since, question, _)) = asking.take() {
+                        self.reply(json!({"jsonrpc": "2.0", "id": question, "result": result})).await;
+                        // The time of a person is not the server's.
+                        last += since.elapsed();
+                        quiet = Instant::now() + limits.idle;
                     }
                 }
                 outcome = &mut sending, if !sent => {
@@ -169,7 +229,7 @@ impl Peer {
                         break Err(fault);
                     }
                 }
-                () = tokio::time::sleep_until(last.min(quiet)) => {
+                () = tokio::time::sleep_until(last.min(quiet)), if asking.is_none() => {
                     break Err(Fault::Silent(if last <= quiet { limits.total } else { limits.idle }));
                 }
             }
@@ -177,6 +237,16 @@ impl Peer {
         // What ended by itself needs no word.
         open.settled = !matches!(answered, Err(Fault::Silent(_)));
         answered
+    }
+
+    /// Answers something that the server asked.
+    async fn reply(&self, message: Value) {
+        match &self.link {
+            Link::Stdio(stdio) => drop(timeout(WORD, stdio.send(&message)).await),
+            Link::Http(http) => http.reply(message),
+            // The program asks nothing on this way.
+            Link::Outside(_) => {}
+        }
     }
 
     /// Says something that needs no answer.

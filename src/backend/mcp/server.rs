@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::catalog::{self, Tool};
+use super::catalog::{self, Prompt, Resource, Tool};
 use super::definition::{Definition, Way};
 use super::era::{self, Era, Hello, Negotiation};
 use super::http::Http;
-use super::inbound::Inbound;
+use super::inbound::{Inbound, short};
 use super::outside;
-use super::peer::{Fault, Limits, Link, Peer};
+use super::peer::{Caller, Fault, Limits, Link, Peer, Plain};
 use super::servers::Surroundings;
 use super::stdio::Stdio;
 
@@ -24,6 +24,12 @@ use super::stdio::Stdio;
 const RESTARTS: (usize, Duration) = (3, Duration::from_secs(60));
 /// Tries to reach a server again that was there, and one that was not.
 const TRIES: (u32, u32) = (5, 3);
+/// How often a server is asked to tell of changes, how long it may tell, and after how long it is asked again.
+const SUBSCRIPTIONS: (u32, Duration, Duration) = (100, Duration::from_secs(24 * 3600), Duration::from_secs(5));
+/// How often a server may ask for input in the course of one call.
+const ROUNDS: usize = 8;
+/// Its error when a page has to be opened first.
+const URL_FIRST: i64 = -32042;
 /// Shortest time between two looks at what a server offers.
 const CALM: Duration = Duration::from_secs(1);
 /// Most pages of a list, and most tools in all.
@@ -58,9 +64,14 @@ pub struct Status {
     pub handshake: Option<Duration>,
     /// Why it failed, or what was last wrong with it.
     pub error: Option<String>,
+    /// What to do about it.
+    pub fix: Option<String>,
     /// The end of what it wrote to its error stream.
     pub tail: String,
     pub tools: Arc<[Arc<Tool>]>,
+    /// How many of these it offers.
+    pub prompts: usize,
+    pub resources: usize,
     pub sent: u64,
     pub received: u64,
 }
@@ -79,7 +90,8 @@ pub(super) struct Current {
     hello: Option<Arc<Hello>>,
     handshake: Option<Duration>,
     error: Option<String>,
-    pub(super) tools: Arc<[Arc<Tool>]>,
+    fix: Option<String>,
+    pub(super) offer: Offer,
     peer: Option<Arc<Peer>>,
     inbound: Option<Arc<Inbound>>,
 }
@@ -91,7 +103,8 @@ impl Server {
             hello: None,
             handshake: None,
             error: None,
-            tools: Arc::new([]),
+            fix: None,
+            offer: Offer::default(),
             peer: None,
             inbound: None,
         });
@@ -100,7 +113,7 @@ impl Server {
     }
 
     pub(super) fn status(&self) -> Status {
-        let Current { state, hello, handshake, error, tools, inbound, .. } = self.current.borrow().clone();
+        let Current { state, hello, handshake, error, fix, offer, inbound, .. } = self.current.borrow().clone();
         let count = |count: fn(&Inbound) -> u64| inbound.as_deref().map(count).unwrap_or_default();
         Status {
             definition: self.definition.clone(),
@@ -109,7 +122,10 @@ impl Server {
             handshake,
             error: error.or_else(|| inbound.as_ref()?.last_odd()),
             tail: inbound.as_ref().map(|inbound| inbound.tail()).unwrap_or_default(),
-            tools,
+            fix,
+            prompts: offer.prompts.len(),
+            resources: offer.resources.len(),
+            tools: offer.tools,
             sent: count(|inbound| inbound.sent.load(Ordering::Relaxed)),
             received: count(|inbound| inbound.received.load(Ordering::Relaxed)),
         }
@@ -132,7 +148,23 @@ impl Server {
         tool: &Tool,
         arguments: Map<String, Value>,
         limits: Limits,
-        heard: &mut (dyn FnMut(String) + Send),
+        caller: &dyn Caller,
+    ) -> Result<Value, Fault> {
+        let mirrored = tool.mirrored(&arguments);
+        let params = Map::from_iter([
+            ("name".to_owned(), Value::from(tool.own.as_str())),
+            ("arguments".to_owned(), Value::Object(arguments)),
+        ]);
+        self.request(("tools/call", params), &mirrored, limits, caller).await
+    }
+
+    /// Asks it something. `mirrored` are headers of the newer era.
+    pub(super) async fn request(
+        &self,
+        request: (&str, Map<String, Value>),
+        mirrored: &[(String, String)],
+        limits: Limits,
+        caller: &dyn Caller,
     ) -> Result<Value, Fault> {
         let (peer, hello) = {
             let current = self.current.borrow();
@@ -141,16 +173,46 @@ impl Server {
         let (Some(peer), Some(hello)) = (peer, hello) else {
             return Err(Fault::Closed("the server does not run".to_owned()));
         };
-        let mirrored = if hello.era.is_modern() { tool.mirrored(&arguments) } else { Vec::new() };
-        let params = Map::from_iter([
-            ("name".to_owned(), Value::from(tool.own.as_str())),
-            ("arguments".to_owned(), Value::Object(arguments)),
-        ]);
-        let result = peer.request(("tools/call", params), (Some(&hello.era), &mirrored), limits, heard).await?;
-        if result["resultType"] == "input_required" {
-            return Err(Fault::Broken("the server asks for input, which cocode cannot give yet".to_owned()));
+        let mirrored = if hello.era.is_modern() { mirrored } else { &[] };
+        let ((method, mut params), mut opened) = (request, false);
+        for _ in 0..ROUNDS {
+            let asked = (method, params.clone());
+            match peer.request(asked, (Some(&hello.era), mirrored), limits, caller).await {
+                // The newer era asks by its answer, and is answered by the same request again.
+                Ok(mut result) if result["resultType"] == "input_required" => {
+                    let mut responses = Map::new();
+                    for (key, asked) in result["inputRequests"].as_object().into_iter().flatten() {
+                        let response = match asked["method"].as_str() {
+                            Some("elicitation/create") => caller.asked(&asked["params"]).await,
+                            Some("roots/list") => peer.inbound.roots(),
+                            other => {
+                                let what = short(other.unwrap_or("something without a name"));
+                                return Err(Fault::Broken(format!(
+                                    "the server asks for {what}, which cocode does not give"
+                                )));
+                            }
+                        };
+                        responses.insert(key.clone(), response);
+                    }
+                    params.insert("inputResponses".to_owned(), Value::Object(responses));
+                    match result["requestState"].take() {
+                        Value::Null => params.remove("requestState"),
+                        state => params.insert("requestState".to_owned(), state),
+                    };
+                }
+                // A page is to be opened first.
+                Err(Fault::Rpc { code: URL_FIRST, message, data: Some(data) }) if !opened => {
+                    opened = true;
+                    for asked in data["elicitations"].as_array().into_iter().flatten() {
+                        if caller.asked(asked).await["action"] != "accept" {
+                            return Err(Fault::Rpc { code: URL_FIRST, message, data: None });
+                        }
+                    }
+                }
+                other => return other,
+            }
         }
-        Ok(result)
+        Err(Fault::Broken(format!("the server asked for input {ROUNDS} times")))
     }
 }
 
@@ -158,28 +220,38 @@ impl Server {
 struct Begun {
     peer: Arc<Peer>,
     hello: Arc<Hello>,
-    tools: Arc<[Arc<Tool>]>,
+    offer: Offer,
+}
+
+/// What a server offers.
+#[derive(Clone, Default)]
+pub(super) struct Offer {
+    pub(super) tools: Arc<[Arc<Tool>]>,
+    pub(super) prompts: Arc<[Prompt]>,
+    pub(super) resources: Arc<[Resource]>,
 }
 
 async fn live(definition: Definition, around: Arc<Surroundings>, publish: watch::Sender<Current>) {
     let (mut lost, mut failures, mut known) = (VecDeque::new(), 0, false);
     loop {
-        let inbound = Arc::new(Inbound::new(around.project.clone()));
+        let inbound = Arc::new(Inbound::new(around.roots.subscribe()));
         publish.send_modify(|current| {
             (current.state, current.peer, current.inbound) = (State::Starting, None, Some(inbound.clone()));
         });
         let started = Instant::now();
         let begun = timeout(around.start, begin(&definition, &around, &inbound)).await;
         let fault = match begun {
-            Ok(Ok(Begun { peer, hello, tools })) => {
+            Ok(Ok(Begun { peer, hello, offer })) => {
                 (failures, known) = (0, true);
                 publish.send_modify(|current| {
                     current.state = State::Ready;
                     current.handshake = Some(started.elapsed());
-                    current.error = None;
-                    (current.peer, current.hello, current.tools) = (Some(peer.clone()), Some(hello.clone()), tools);
+                    (current.error, current.fix) = (None, None);
+                    (current.peer, current.hello) = (Some(peer.clone()), Some(hello.clone()));
+                    current.offer = offer;
                 });
-                Fault::Closed(tend(&definition, (&peer, &hello), &publish).await)
+                around.offers.notify_one();
+                Fault::Closed(tend(&definition, (&peer, &hello), &around, &publish).await)
             }
             Ok(Err(fault)) => {
                 failures += 1;
@@ -206,11 +278,12 @@ async fn live(definition: Definition, around: Arc<Surroundings>, publish: watch:
         };
         publish.send_modify(|current| {
             (current.state, current.peer) = (state, None);
-            current.error = Some(fault.to_string());
+            (current.error, current.fix) = (Some(fault.to_string()), fault.fix(&definition.way));
             if wait.is_none() {
-                current.tools = Arc::new([]);
+                current.offer = Offer::default();
             }
         });
+        around.offers.notify_one();
         match wait {
             Some(time) => sleep(time).await,
             None => return,
@@ -257,28 +330,45 @@ async fn begin(definition: &Definition, around: &Surroundings, inbound: &Arc<Inb
     let peer = Arc::new(Peer::new(link, inbound.clone()));
     let hello = era::greet(&peer, negotiation, around.start).await?;
     peer.listen(&hello.era);
-    let tools = list(definition, &peer, &hello).await?;
-    Ok(Begun { peer, hello: Arc::new(hello), tools })
+    let offer = offer(definition, &peer, &hello).await?;
+    Ok(Begun { peer, hello: Arc::new(hello), offer })
 }
 
-/// Everything that a server offers, page by page.
-async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc<[Arc<Tool>]>, Fault> {
-    if hello.capabilities.get("tools").is_none_or(Value::is_null) {
-        return Ok(Arc::new([]));
+/// Everything that a server offers. It is of use for its tools alone, too.
+async fn offer(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Offer, Fault> {
+    let tools = list(definition, peer, hello).await?;
+    let further = async |kind: &str| {
+        let listed = pages(peer, hello, kind).await;
+        listed.unwrap_or_else(|fault| {
+            peer.inbound.odd(&format!("its {kind} cannot be listed: {fault}"));
+            Vec::new()
+        })
+    };
+    let prompts = catalog::prompts(&definition.name, &further("prompts").await);
+    let resources = catalog::resources(&further("resources").await);
+    Ok(Offer { tools, prompts: prompts.into(), resources: resources.into() })
+}
+
+/// All that a server lists of a kind, page by page; nothing where it says that it has none.
+async fn pages(peer: &Peer, hello: &Hello, kind: &str) -> Result<Vec<Value>, Fault> {
+    if hello.capabilities.get(kind).is_none_or(Value::is_null) {
+        return Ok(Vec::new());
     }
+    let method = format!("{kind}/list");
     let (mut listed, mut cursor, mut bytes) = (Vec::new(), None::<String>, 0);
     for _ in 0..PAGES {
         let params = cursor.iter().map(|cursor| ("cursor".to_owned(), Value::from(cursor.as_str()))).collect();
         let limits = Limits::all(Duration::from_secs(60));
-        let mut page = peer.request(("tools/list", params), (Some(&hello.era), &[]), limits, &mut |_| ()).await?;
-        let Value::Array(tools) = page["tools"].take() else {
-            return Err(Fault::Broken("its answer to tools/list has no list of tools".to_owned()));
+        let mut page = peer.request((&method, params), (Some(&hello.era), &[]), limits, &Plain).await?;
+        let Value::Array(all) = page[kind].take() else {
+            return Err(Fault::Broken(format!("its answer to {method} has no list of {kind}")));
         };
-        for tool in tools {
+        for tool in all {
             let length = tool.to_string().len();
-            let name = || super::inbound::short(tool["name"].as_str().unwrap_or_default());
+            let name = || short(tool["name"].as_str().unwrap_or_default());
             if length > LONGEST {
-                peer.inbound.odd(&format!("describes the tool {:?} in more than {} kB", name(), LONGEST >> 10));
+                let what = kind.trim_end_matches('s');
+                peer.inbound.odd(&format!("describes the {what} {:?} in more than {} kB", name(), LONGEST >> 10));
                 continue;
             }
             bytes += length;
@@ -293,11 +383,27 @@ async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc
         cursor = next;
     }
     if bytes > ALL {
-        peer.inbound.odd(&format!("describes its tools in more than {} MB: the others are left out", ALL >> 20));
+        peer.inbound.odd(&format!("describes its {kind} in more than {} MB: the others are left out", ALL >> 20));
     }
     if listed.len() > TOOLS {
         listed.truncate(TOOLS);
-        peer.inbound.odd(&format!("lists more than {TOOLS} tools: the others are left out"));
+        peer.inbound.odd(&format!("lists more than {TOOLS} {kind}: the others are left out"));
+    }
+    Ok(listed)
+}
+
+/// Its tools; none where it says that it has none.
+async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc<[Arc<Tool>]>, Fault> {
+    let mut listed = pages(peer, hello, "tools").await?;
+    if hello.era.is_modern() && matches!(definition.way, Way::Http { .. }) {
+        listed.retain(|tool| {
+            let fault = catalog::misheaded(&tool["inputSchema"]);
+            if let Some(fault) = &fault {
+                let name = short(tool["name"].as_str().unwrap_or_default());
+                peer.inbound.odd(&format!("describes the tool {name:?} so that it cannot be called: {fault}"));
+            }
+            fault.is_none()
+        });
     }
     let mut told = 0;
     let tools = catalog::tools(&definition.name, &listed, &mut |odd| {
@@ -313,13 +419,17 @@ async fn list(definition: &Definition, peer: &Peer, hello: &Hello) -> Result<Arc
 async fn tend(
     definition: &Definition,
     (peer, hello): (&Arc<Peer>, &Arc<Hello>),
+    around: &Surroundings,
     publish: &watch::Sender<Current>,
 ) -> String {
     let watch = async {
         loop {
             peer.inbound.changed.notified().await;
-            match list(definition, peer, hello).await {
-                Ok(tools) => publish.send_modify(|current| current.tools = tools),
+            match offer(definition, peer, hello).await {
+                Ok(offer) => {
+                    publish.send_modify(|current| current.offer = offer);
+                    around.offers.notify_one();
+                }
                 // What was known stays.
                 Err(fault) => peer.inbound.odd(&format!("its tools cannot be listed again: {fault}")),
             }
@@ -327,8 +437,41 @@ async fn tend(
             sleep(CALM).await;
         }
     };
+    let mut roots = around.roots.subscribe();
+    let tell = async {
+        // Nobody changes them any more where this ends.
+        while roots.changed().await.is_ok() {
+            if !hello.era.is_modern() {
+                peer.notify("notifications/roots/list_changed", json!({}), Some(&hello.era)).await;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         why = peer.closed() => why,
         () = watch => String::new(),
+        () = tell => String::new(),
+        () = subscribe(peer, hello) => String::new(),
     }
+}
+
+/// Asks a server of the newer era to tell of changes, for as long as it is there: it tells nobody else.
+async fn subscribe(peer: &Peer, hello: &Hello) {
+    let tells = |kind: &&str| hello.capabilities[*kind]["listChanged"] == true;
+    let kinds = ["tools", "prompts", "resources"].into_iter().filter(tells);
+    let wanted: Map<String, Value> = kinds.map(|kind| (format!("{kind}ListChanged"), true.into())).collect();
+    let mut times = if hello.era.is_modern() && !wanted.is_empty() { SUBSCRIPTIONS.0 } else { 0 };
+    while times > 0 {
+        times -= 1;
+        let params = Map::from_iter([("notifications".to_owned(), Value::Object(wanted.clone()))]);
+        let asked = ("subscriptions/listen", params);
+        let ended = peer.request(asked, (Some(&hello.era), &[]), Limits::all(SUBSCRIPTIONS.1), &Plain).await;
+        if matches!(ended, Err(Fault::Rpc { .. } | Fault::Status { status: ..500, .. })) {
+            break;
+        }
+        sleep(SUBSCRIPTIONS.2).await;
+        // Meanwhile it told nobody.
+        peer.inbound.changed.notify_one();
+    }
+    std::future::pending().await
 }

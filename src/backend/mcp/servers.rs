@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Map, Value};
+use tokio::sync::{Notify, watch};
 
-use super::catalog::{self, Found, Tool};
+use super::catalog::{self, Found, Prompt, Resource, Tool};
 use super::definition::{Definition, Way};
 use super::era::Negotiation;
 use super::known::Known;
 use super::outside::Program;
-use super::peer::{Fault, Limits};
+use super::peer::{Caller, Fault, Limits, Plain};
 use super::server::{Server, State, Status};
 use crate::provider::http::Client;
 use crate::sandbox::Sandbox;
@@ -24,6 +25,10 @@ use crate::stdx::nearest::nearest;
 const START: Duration = Duration::from_secs(30);
 /// How long a call may take in all where nobody says.
 const CALL: Duration = Duration::from_secs(28 * 3600);
+/// Most resources that one prompt attaches.
+const MENTIONS: usize = 16;
+/// How long a prompt or a resource may take that the user waits for.
+const FETCH: Duration = Duration::from_secs(60);
 /// How long a server may be silent while a call is open: one on this machine, and one elsewhere.
 const IDLE: (Duration, Duration) = (Duration::from_secs(30 * 60), Duration::from_secs(5 * 60));
 
@@ -46,6 +51,10 @@ pub struct Surroundings {
     pub(super) negotiation: Negotiation,
     /// Where is kept what tools were when they ran.
     known: Option<PathBuf>,
+    /// What some server offers may have changed.
+    pub(super) offers: Notify,
+    /// The folders that servers are told of.
+    pub(super) roots: watch::Sender<Vec<PathBuf>>,
 }
 
 impl Surroundings {
@@ -66,6 +75,7 @@ impl Surroundings {
             let ms = variable(name)?.trim().parse().ok().filter(|ms| *ms > 0)?;
             Some(Duration::from_millis(ms))
         };
+        let root = project.clone();
         let auto = variable("MCP_PROTOCOL_NEGOTIATION").is_some_and(|value| value == "auto");
         Surroundings {
             project,
@@ -78,6 +88,8 @@ impl Surroundings {
             call: time("MCP_TOOL_TIMEOUT").unwrap_or(CALL),
             negotiation: if auto { Negotiation::Auto } else { Negotiation::Legacy },
             known: None,
+            offers: Notify::new(),
+            roots: watch::channel(vec![root]).0,
         }
     }
 }
@@ -222,6 +234,9 @@ impl Servers {
             all.running.push(server);
         }
         all.off = off;
+        if !before.is_empty() {
+            self.around.offers.notify_one();
+        }
     }
 
     pub fn statuses(&self) -> Vec<Status> {
@@ -232,8 +247,11 @@ impl Servers {
             era: None,
             handshake: None,
             error: Some(why.clone()),
+            fix: None,
             tail: String::new(),
             tools: Arc::new([]),
+            prompts: 0,
+            resources: 0,
             sent: 0,
             received: 0,
         });
@@ -249,7 +267,8 @@ impl Servers {
     /// The tools that fit the words best.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Found> {
         let running = self.running();
-        let tools: Vec<Arc<Tool>> = running.iter().flat_map(|server| server.current.borrow().tools.to_vec()).collect();
+        let tools: Vec<Arc<Tool>> =
+            running.iter().flat_map(|server| server.current.borrow().offer.tools.to_vec()).collect();
         catalog::search(&tools, query, limit)
     }
 
@@ -257,7 +276,7 @@ impl Servers {
     pub fn instructions(&self, found: &[Found]) -> Vec<(String, String)> {
         let offers = |server: &Arc<Server>| {
             let current = server.current.borrow();
-            found.iter().any(|found| current.tools.iter().any(|tool| Arc::ptr_eq(tool, &found.tool)))
+            found.iter().any(|found| current.offer.tools.iter().any(|tool| Arc::ptr_eq(tool, &found.tool)))
         };
         let running = self.running().into_iter().filter(offers);
         let said = running.map(|server| (server.definition.name.clone(), server.instructions()));
@@ -267,7 +286,7 @@ impl Servers {
     fn owner(&self, name: &str) -> Option<(Arc<Server>, Option<Arc<Tool>>)> {
         let running = self.running();
         for server in &running {
-            let tool = server.current.borrow().tools.iter().find(|tool| tool.name == name).cloned();
+            let tool = server.current.borrow().offer.tools.iter().find(|tool| tool.name == name).cloned();
             if let Some(tool) = tool {
                 return Some((server.clone(), Some(tool)));
             }
@@ -329,19 +348,129 @@ impl Servers {
     ///
     /// # Errors
     /// See `Fault`. A failure of the tool itself is in the answer.
-    pub async fn call(
-        &self,
-        tool: &Tool,
-        arguments: Map<String, Value>,
-        heard: &mut (dyn FnMut(String) + Send),
-    ) -> Result<Value, Fault> {
+    pub async fn call(&self, tool: &Tool, arguments: Map<String, Value>, caller: &dyn Caller) -> Result<Value, Fault> {
         let Some((server, _)) = self.owner(&tool.name) else {
             return Err(Fault::Closed("its server does not run any longer".to_owned()));
         };
         self.known.keep(&server.definition, tool);
         let idle = if matches!(server.definition.way, Way::Program { .. }) { IDLE.0 } else { IDLE.1 };
         let total = server.definition.timeout.unwrap_or(self.around.call);
-        server.call(tool, arguments, Limits { idle: idle.min(total), total }, heard).await
+        server.call(tool, arguments, Limits { idle: idle.min(total), total }, caller).await
+    }
+
+    /// Tells servers which folders the session works in.
+    pub fn tell_roots(&self, roots: Vec<PathBuf>) {
+        self.around.roots.send_if_modified(|told| {
+            let differs = *told != roots;
+            *told = roots;
+            differs
+        });
+    }
+
+    /// The name of the server that has a tool.
+    pub fn server_of(&self, tool: &Tool) -> String {
+        self.owner(&tool.name).map(|(server, _)| server.definition.name.clone()).unwrap_or_default()
+    }
+
+    /// Waits until what some server offers may be another.
+    pub async fn changed(&self) {
+        self.around.offers.notified().await;
+    }
+
+    /// All prompts, each with the name of its server.
+    pub fn prompts(&self) -> Vec<(String, Prompt)> {
+        let of = |server: &Arc<Server>| {
+            let name = server.definition.name.clone();
+            let prompts = server.current.borrow().offer.prompts.to_vec();
+            prompts.into_iter().map(move |prompt| (name.clone(), prompt))
+        };
+        self.running().iter().flat_map(of).collect()
+    }
+
+    fn prompt_of(&self, name: &str) -> Option<(Arc<Server>, Prompt)> {
+        self.running().into_iter().find_map(|server| {
+            let prompt = server.current.borrow().offer.prompts.iter().find(|prompt| prompt.name == name).cloned();
+            Some((server, prompt?))
+        })
+    }
+
+    /// Why a prompt does not take these words; none where it does, or nobody has it.
+    pub fn refuses(&self, name: &str, words: &str) -> Option<String> {
+        self.prompt_of(name)?.1.filled(words).err()
+    }
+
+    /// What a prompt comes to with these words behind its name.
+    ///
+    /// # Errors
+    /// Why it cannot be had, for people.
+    pub async fn prompt(&self, name: &str, words: &str) -> Result<Value, String> {
+        self.reached(name).await;
+        let Some((server, prompt)) = self.prompt_of(name) else {
+            return Err(format!("no MCP server has the prompt `{name}` now"));
+        };
+        let params = Map::from_iter([
+            ("name".to_owned(), Value::from(prompt.own.as_str())),
+            ("arguments".to_owned(), Value::Object(prompt.filled(words)?)),
+        ]);
+        let got = server.request(("prompts/get", params), &[], Limits::all(FETCH), &Plain).await;
+        got.map_err(|fault| fault.to_string())
+    }
+
+    /// The resources that a text names as `@server:uri` or `@"server:uri"`, each once: the server and the address.
+    pub fn mentioned(&self, text: &str) -> Vec<(String, String)> {
+        let running = self.running();
+        let is_server = |name: &str| running.iter().any(|server| server.definition.name == name);
+        let mut found = Vec::new();
+        let mut before = ' ';
+        for (at, c) in text.char_indices() {
+            let begins = c == '@' && (before.is_whitespace() || before == '(');
+            before = c;
+            if !begins {
+                continue;
+            }
+            let rest = &text[at + 1..];
+            let word = match rest.strip_prefix('"') {
+                Some(quoted) => quoted.split('"').next().unwrap_or_default(),
+                None => {
+                    let word = rest.split(char::is_whitespace).next().unwrap_or_default();
+                    word.trim_end_matches(['.', ',', ':', ';', '!', '?', ')'])
+                }
+            };
+            let Some((server, uri)) = word.split_once(':').filter(|(server, uri)| is_server(server) && !uri.is_empty())
+            else {
+                continue;
+            };
+            let named = (server.to_owned(), uri.to_owned());
+            if found.len() < MENTIONS && !found.contains(&named) {
+                found.push(named);
+            }
+        }
+        found
+    }
+
+    /// All resources, each with the name of its server.
+    pub fn resources(&self) -> Vec<(String, Resource)> {
+        let of = |server: &Arc<Server>| {
+            let name = server.definition.name.clone();
+            let resources = server.current.borrow().offer.resources.to_vec();
+            resources.into_iter().map(move |resource| (name.clone(), resource))
+        };
+        self.running().iter().flat_map(of).collect()
+    }
+
+    /// Reads a resource of a server.
+    ///
+    /// # Errors
+    /// Why it cannot be read, for people.
+    pub async fn read(&self, server: &str, uri: &str) -> Result<Value, String> {
+        let running = self.running();
+        let Some(server) = running.iter().find(|running| running.definition.name == server) else {
+            return Err(format!("the MCP server {server} does not run"));
+        };
+        server.settled().await;
+        let params = Map::from_iter([("uri".to_owned(), Value::from(uri))]);
+        let got = server.request(("resources/read", params), &[], Limits::all(FETCH), &Plain).await;
+        got.map_err(|fault| fault.to_string())
     }
 
     /// Servers that offer nothing now, each with the reason.
@@ -394,9 +523,9 @@ mod tests {
         servers.keep(vec![read.unwrap().unwrap()], Vec::new());
         servers.settled().await;
         let Named::Tool(tool) = servers.find("mcp__srv__before").unwrap() else { panic!("it has settled") };
-        servers.call(&tool, Map::new(), &mut |_| ()).await.unwrap();
+        servers.call(&tool, Map::new(), &Plain).await.unwrap();
         let mut current = servers.running()[0].current.clone();
-        let changed = current.wait_for(|current| current.tools.iter().any(|tool| tool.own == "after"));
+        let changed = current.wait_for(|current| current.offer.tools.iter().any(|tool| tool.own == "after"));
         let patience = Duration::from_secs(60);
         tokio::time::timeout(patience, changed).await.expect("the new list is never seen").unwrap();
         assert!(servers.find("mcp__srv__before").is_err());

@@ -43,7 +43,11 @@ impl Stdio {
         let Way::Program { command, args, env } = way else {
             return Err(Fault::Closed("it is not a program".to_owned()));
         };
-        let failed = |error: io::Error| Fault::Closed(format!("cannot start `{command}`: {error}"));
+        let failed = |error: io::Error| Fault::Unstarted {
+            command: command.clone(),
+            why: error.to_string(),
+            missing: error.kind() == io::ErrorKind::NotFound,
+        };
         let mut program = command_without(command, &around.secret_env);
         program.args(args).current_dir(&around.project);
         for (name, value) in around.env.iter().filter(|(name, _)| !around.secret_env.contains(name)) {

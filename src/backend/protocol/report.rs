@@ -80,9 +80,17 @@ pub struct ServerRow {
     pub handshake_ms: Option<u64>,
     /// Why it failed, or what was last wrong with it.
     pub error: Option<String>,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
     /// The end of what it wrote to its error stream.
     pub tail: String,
     pub tools: u64,
+    /// How many of these it offers to the user.
+    #[serde(default)]
+    pub prompts: u64,
+    #[serde(default)]
+    pub resources: u64,
     /// Their own names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<String>,

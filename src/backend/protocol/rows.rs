@@ -243,6 +243,15 @@ pub enum Part {
     Between(Seq, Seq),
 }
 
+/// Something of an MCP server that the user can attach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResourceRow {
+    /// What is written behind `@`: `server:uri`.
+    pub mention: String,
+    /// What it is, in one line.
+    pub about: String,
+}
+
 /// A part of a session's log, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Earlier {

@@ -7,12 +7,63 @@ use crate::protocol::report::{ServerRow, ServerState, ServersChanged};
 use crate::stdx::ansi::visible;
 use crate::stdx::text::short;
 
+/// Most lines of what a server wrote to its error stream.
+const TAIL: usize = 5;
+
 /// A block for each server.
 pub fn words(rows: &[ServerRow]) -> String {
     if rows.is_empty() {
         return "No MCP servers. `cocode mcp add` sets one up; a project keeps its own in `.mcp.json`.".to_owned();
     }
     rows.iter().map(block).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What is wrong with each server, and what to do about it.
+pub fn checked(rows: &[ServerRow]) -> String {
+    let mut text = String::new();
+    for row in rows {
+        let (mark, mut lines) = match (row.state, &row.error) {
+            (ServerState::Connected, odd) => {
+                let mut lines = vec![format!("connected: {}", offers(row))];
+                if let Some((version, cause)) = &row.version {
+                    let ms = row.handshake_ms.unwrap_or_default();
+                    lines.push(format!("protocol {version} ({}), ready after {ms} ms", visible(cause)));
+                }
+                let nothing = row.tools + row.prompts + row.resources == 0;
+                lines.extend(nothing.then(|| "it offers nothing that cocode can use".to_owned()));
+                lines.extend(odd.iter().map(|odd| format!("note: {}", visible(odd))));
+                (if nothing || odd.is_some() { "warn" } else { "ok" }, lines)
+            }
+            (ServerState::Disabled, why) => ("off", why.iter().map(|why| visible(why)).collect()),
+            (_, why) => {
+                let why = why.as_deref().unwrap_or("it is not there");
+                ("FAIL", vec![visible(why)])
+            }
+        };
+        lines.extend(row.fix.iter().map(|fix| format!("fix: {}", visible(fix))));
+        let tail = row.tail.lines().rev().take(TAIL).collect::<Vec<_>>().into_iter().rev();
+        if mark == "FAIL" {
+            lines.extend(tail.map(|line| format!("| {}", visible(line))));
+        }
+        let _ =
+            writeln!(text, "{mark:<4}  {}: {} ({}, {})", row.name, visible(&row.line), row.scope, visible(&row.place));
+        for line in lines {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    text
+}
+
+/// What a server offers: `2 tools, 1 prompt`.
+fn offers(row: &ServerRow) -> String {
+    let count = |count: u64, what: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {what}")),
+        count => Some(format!("{count} {what}s")),
+    };
+    let further = [count(row.prompts, "prompt"), count(row.resources, "resource")];
+    let tools = count(row.tools, "tool").unwrap_or_else(|| "0 tools".to_owned());
+    std::iter::once(tools).chain(further.into_iter().flatten()).collect::<Vec<_>>().join(", ")
 }
 
 /// What came of servers that were given, in a line.
@@ -35,8 +86,7 @@ fn block(row: &ServerRow) -> String {
     let code = |text: &str| format!("`{}`", visible(text).replace('`', "'"));
     let mut text = format!("**{}** {state} · {} · {}", row.name, row.kind, row.scope);
     if row.state == ServerState::Connected {
-        let tools = if row.tools == 1 { "1 tool".to_owned() } else { format!("{} tools", row.tools) };
-        let _ = write!(text, " · {tools}, about {} tokens, not sent with requests", short(row.tokens));
+        let _ = write!(text, " · {}, about {} tokens, not sent with requests", offers(row), short(row.tokens));
     }
     let _ = write!(text, "\n- {} in {}", code(&row.line), code(&row.place));
     if let Some((version, cause)) = &row.version {
@@ -49,6 +99,9 @@ fn block(row: &ServerRow) -> String {
     if let Some(error) = &row.error {
         let label = if row.state == ServerState::Disabled { "" } else { "last error: " };
         let _ = write!(text, "\n- {label}{}", visible(error));
+    }
+    if let Some(fix) = &row.fix {
+        let _ = write!(text, "\n- fix: {}", visible(fix));
     }
     if !row.tail.is_empty() && row.state != ServerState::Connected {
         let lines: Vec<&str> = row.tail.lines().collect();

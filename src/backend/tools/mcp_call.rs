@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
-use crate::mcp::{Fault, Named, Servers, Tool as Remote, is_tool, told};
+use crate::mcp::{Caller, Fault, Named, Servers, Tool as Remote, is_tool, told};
 use crate::message::{Block, Content, Display, Message, Outcome, ToolCall};
 use crate::permission::Access;
 use crate::provider::ToolSpec;
@@ -16,13 +16,15 @@ use crate::session::store::Store;
 use crate::stdx::ansi;
 
 use super::limit::Spool;
-use super::{Call, Context, Dirs, Manners, Offered, Output, Tool, file, input, media};
+use super::{Call, Context, Dirs, Manners, Offered, Output, Tool, elicitation, file, input, media};
 
 /// What the model calls.
 pub const NAME: &str = "McpCall";
 
 /// Most characters of a schema, or of what is wrong with arguments, in an error.
 const TOLD: usize = 4096;
+/// Most characters of a prompt or a resource.
+const FETCHED: usize = 60_000;
 /// Most characters of a title.
 const TITLE: usize = 200;
 
@@ -189,27 +191,34 @@ async fn run(
         return Err("The server has just changed this tool. Look at it again with ToolSearch, then call it.".to_owned());
     }
     let arguments = fitting(&tool, input)?;
-    let live: &mpsc::UnboundedSender<String> = &context.live;
-    let mut heard = |text: String| {
-        // Nobody listens: then nobody misses it.
-        let _ = live.send(format!("{text}\n"));
-    };
-    match servers.call(&tool, arguments, &mut heard).await {
+    let waiting = Waiting { context, server: servers.server_of(&tool) };
+    match servers.call(&tool, arguments, &waiting).await {
         Ok(result) => Ok(output(&result, context)),
         Err(fault @ Fault::Rpc { code: -32602, .. }) => Err(format!("The call failed: {fault}{}", schema_of(&tool))),
         Err(fault) => Err(format!("The call failed: {fault}.")),
     }
 }
 
+/// The call as its server knows it.
+struct Waiting<'a> {
+    context: &'a Context,
+    server: String,
+}
+
+impl Caller for Waiting<'_> {
+    fn heard(&self, progress: String) {
+        // Nobody listens: then nobody misses it.
+        let _ = self.context.live.send(format!("{progress}\n"));
+    }
+
+    fn asked<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Value> {
+        Box::pin(elicitation::ask(self.context.host.as_ref(), &self.server, params))
+    }
+}
+
 /// What the model gets of an answer.
 fn output(result: &Value, context: &Context) -> Output {
-    let (mut texts, mut pictures) = (Vec::new(), Vec::new());
-    for part in result["content"].as_array().into_iter().flatten() {
-        match one(part, &context.store) {
-            Part::Text(text) => texts.push(text),
-            Part::Picture(picture) => pictures.extend(picture),
-        }
-    }
+    let (mut texts, pictures) = parts(result["content"].as_array().into_iter().flatten(), &context.store);
     // A server that structures its answer usually says the same in words.
     if texts.iter().all(|text| text.trim().is_empty()) && pictures.is_empty() && !result["structuredContent"].is_null()
     {
@@ -234,6 +243,62 @@ fn output(result: &Value, context: &Context) -> Output {
     content.extend(pictures);
     let said = if count == 1 { "1 picture".to_owned() } else { format!("{count} pictures") };
     Output { outcome, content, display: Some(Display::Line { text: said }), ..Output::ok("") }
+}
+
+/// The texts and the pictures of content.
+fn parts<'a>(content: impl Iterator<Item = &'a Value>, store: &Store) -> (Vec<String>, Vec<Content>) {
+    let (mut texts, mut pictures) = (Vec::new(), Vec::new());
+    for part in content {
+        match one(part, store) {
+            Part::Text(text) => texts.push(text),
+            Part::Picture(picture) => pictures.extend(picture),
+        }
+    }
+    (texts, pictures)
+}
+
+/// What a prompt of a server says, message by message, for the model; and its pictures.
+pub fn prompted(got: &Value, store: &Store) -> (String, Vec<Block>) {
+    let (mut said, mut all) = (String::new(), Vec::new());
+    for message in got["messages"].as_array().into_iter().flatten() {
+        let content = match &message["content"] {
+            Value::Array(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        let (texts, pictures) = parts(content.iter(), store);
+        if message["role"] == "assistant" {
+            said.push_str("Assistant: ");
+        }
+        said.push_str(texts.join("\n").trim());
+        said.push_str("\n\n");
+        all.extend(pictures);
+    }
+    (capped(&said), shown(all))
+}
+
+/// What a resource of a server holds, for the model; and its pictures.
+pub fn resource(got: &Value, store: &Store) -> (String, Vec<Block>) {
+    let wrapped = got["contents"].as_array().into_iter().flatten();
+    let wrapped: Vec<Value> = wrapped.map(|one| json!({"type": "resource", "resource": one})).collect();
+    let (texts, pictures) = parts(wrapped.iter(), store);
+    (capped(&texts.join("\n")), shown(pictures))
+}
+
+/// Pictures as a prompt has them.
+fn shown(pictures: Vec<Content>) -> Vec<Block> {
+    let one = |part| match part {
+        Content::Media(media) => Some(Block::Media(media)),
+        Content::Text { .. } => None,
+    };
+    pictures.into_iter().filter_map(one).collect()
+}
+
+/// Text that the user asked a server for, as far as it fits.
+fn capped(text: &str) -> String {
+    match text.trim().char_indices().nth(FETCHED) {
+        Some((at, _)) => format!("{}\n[cut]", told(&text.trim()[..at])),
+        None => told(text.trim()),
+    }
 }
 
 /// One part of an answer.

@@ -51,6 +51,8 @@ struct State {
     /// None: nothing was loaded yet.
     stamps: Option<Stamps>,
     usage: Usage,
+    /// Prompts of servers.
+    served: Vec<Skill>,
     /// None: nobody has said yet what the settings are.
     switches: Option<(Legacy, Tracking)>,
     /// What is to be told once.
@@ -94,8 +96,14 @@ impl Default for Snapshot {
 impl Snapshot {
     /// Loads everything now.
     pub fn load(folders: &Folders, usage: &Usage, now: SystemTime) -> (Snapshot, Stamps) {
+        Snapshot::with_served(folders, &[], usage, now)
+    }
+
+    /// The same, with prompts of servers behind all else.
+    fn with_served(folders: &Folders, served: &[Skill], usage: &Usage, now: SystemTime) -> (Snapshot, Stamps) {
         let shown = &folders.shown;
         let mut found = discover(folders, if shown.unbundled { &[] } else { BUNDLED });
+        found.skills.extend(served.iter().cloned());
         for skill in &mut found.skills {
             match shown.hidden.get(&skill.name).filter(|_| !matches!(skill.source, Source::Plugin { .. })) {
                 Some(Hidden::FromModel) => skill.disable_model_invocation = true,
@@ -146,6 +154,7 @@ impl Catalog {
             now: Arc::default(),
             stamps: None,
             usage: Usage::off(),
+            served: Vec::new(),
             switches: None,
             notices: Vec::new(),
             named_legacy: false,
@@ -179,6 +188,17 @@ impl Catalog {
             state.folders.plugins = plugins;
             state.stamps = None;
         }
+    }
+
+    /// Takes over the prompts of servers, and no others. True when they differ from those before.
+    pub fn take_served(&self, served: Vec<Skill>) -> bool {
+        let mut state = self.state();
+        let differs = state.served != served;
+        if differs {
+            state.served = served;
+            state.stamps = None;
+        }
+        differs
     }
 
     /// Takes over what the settings say of single skills.
@@ -228,7 +248,7 @@ impl Catalog {
     }
 
     fn load(&self, state: &mut State) {
-        let (mut snapshot, stamps) = Snapshot::load(&state.folders, &state.usage, (self.clock)());
+        let (mut snapshot, stamps) = Snapshot::with_served(&state.folders, &state.served, &state.usage, (self.clock)());
         snapshot.registry.hide(state.hidden);
         if !snapshot.legacy.is_empty() && !std::mem::replace(&mut state.named_legacy, true) {
             let count = snapshot.legacy.len();

@@ -82,7 +82,7 @@ impl Root {
     fn new(path: PathBuf, source: Source, loaded_from: LoadedFrom) -> Root {
         let holds = match loaded_from {
             LoadedFrom::CommandsDeprecated => Holds::Files,
-            LoadedFrom::Skills | LoadedFrom::Plugin | LoadedFrom::Bundled => Holds::Folders,
+            LoadedFrom::Skills | LoadedFrom::Plugin | LoadedFrom::Mcp | LoadedFrom::Bundled => Holds::Folders,
         };
         Root { path, source, loaded_from, holds, plugin: None }
     }

@@ -14,6 +14,9 @@ use super::interface::Interface;
 use super::skill::Skill;
 use crate::stdx::nearest::nearest;
 
+/// What the names of prompts of MCP servers begin with.
+pub const SERVED: &str = "mcp__";
+
 /// What runs a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +66,8 @@ pub enum LoadedFrom {
     /// A folder of skills.
     Skills,
     Plugin,
+    /// A prompt of an MCP server.
+    Mcp,
     Bundled,
     /// `.claude/commands`, loaded on request.
     CommandsDeprecated,
@@ -190,6 +195,11 @@ pub enum Parsed<'a> {
     Message,
     Command {
         command: &'a Command,
+        args: &'a str,
+    },
+    /// A prompt of an MCP server that may still be starting: whether there is one shows when it is run.
+    Served {
+        name: &'a str,
         args: &'a str,
     },
     /// Looks like a command, but none has that name; it never reaches the model.
@@ -375,7 +385,11 @@ impl Registry {
             return Parsed::Command { command, args: args.trim() };
         }
         let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ':'));
-        if plain { Parsed::Unknown { name } } else { Parsed::Message }
+        match plain {
+            true if name.starts_with(SERVED) => Parsed::Served { name, args: args.trim() },
+            true => Parsed::Unknown { name },
+            false => Parsed::Message,
+        }
     }
 
     /// Rows of the popup for the text after the slash, best first.
@@ -458,6 +472,7 @@ mod tests {
             let shown = match registry.parse_line(line) {
                 Parsed::Message => "message".to_owned(),
                 Parsed::Command { command, args } => format!("{} <{args}>", command.name),
+                Parsed::Served { name, args } => format!("of a server: {name} <{args}>"),
                 Parsed::Unknown { name } => registry.unknown(name),
             };
             assert_eq!(shown, want, "{line}");
@@ -483,6 +498,7 @@ mod tests {
         check("/qiut now", "unknown command /qiut: did you mean /quit?");
         check("/frobnicate", "unknown command /frobnicate: /help lists all commands");
         check("/user:name", "unknown command /user:name: /help lists all commands");
+        check("/mcp__srv__go a  b", "of a server: mcp__srv__go <a  b>");
     }
 
     #[test]

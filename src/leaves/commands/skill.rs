@@ -82,6 +82,8 @@ pub enum Text {
     },
     /// Shipped in the binary.
     Bundled(&'static str),
+    /// A server gives it when it runs.
+    Served,
 }
 
 /// What a skill recalls of itself after it was invoked, by how much is wanted.
@@ -130,7 +132,7 @@ impl Skill {
     pub fn path(&self) -> Option<&Path> {
         match &self.text {
             Text::File { path, .. } => Some(path),
-            Text::Bundled(_) => None,
+            Text::Bundled(_) | Text::Served => None,
         }
     }
 
@@ -138,13 +140,17 @@ impl Skill {
     pub fn base(&self) -> Option<&Path> {
         match &self.text {
             Text::File { base, .. } => Some(base),
-            Text::Bundled(_) => None,
+            Text::Bundled(_) | Text::Served => None,
         }
     }
 
     /// Where it is, for people.
     pub fn place(&self) -> String {
-        self.path().map_or_else(|| "in the program".to_owned(), |path| path.display().to_string())
+        match (&self.text, &self.source) {
+            (Text::File { path, .. }, _) => path.display().to_string(),
+            (Text::Served, Source::Mcp { server }) => format!("of the MCP server {server}"),
+            _ => "in the program".to_owned(),
+        }
     }
 
     /// Reads a file.
@@ -166,7 +172,24 @@ impl Skill {
         Skill::parse(text, at, Text::Bundled(text), &mut Vec::new())
     }
 
-    /// The body as it is now.
+    /// A prompt of a server, which only the user runs.
+    pub fn served(name: &str, description: &str, hint: Option<String>, server: &str) -> Skill {
+        let (source, loaded_from) = (&Source::Mcp { server: server.to_owned() }, LoadedFrom::Mcp);
+        let at = At { path: Path::new(name), folder: name, source, loaded_from, plugin: None };
+        let skill = Skill::parse("---\nuser_invocable: true\n---\n", at, Text::Served, &mut Vec::new());
+        let description: String = description.split_whitespace().collect::<Vec<_>>().join(" ");
+        Skill {
+            name: name.to_owned(),
+            has_description: !description.is_empty(),
+            description: description.chars().take(DESCRIPTION).collect(),
+            takes_arguments: hint.is_some(),
+            argument_hint: hint,
+            disable_model_invocation: true,
+            ..skill
+        }
+    }
+
+    /// The body as it is now; empty where a server has it.
     ///
     /// # Errors
     /// The file is gone or cannot be read.
@@ -177,6 +200,7 @@ impl Skill {
                 Ok(text[Frontmatter::read(&text).body].into())
             }
             Text::Bundled(text) => Ok(text[Frontmatter::read(text).body].into()),
+            Text::Served => Ok("".into()),
         }
     }
 
@@ -203,7 +227,7 @@ impl Skill {
         let context = reader.context();
         let text = match place {
             Text::File { path, base } => Text::File { base: reader.base_dir(&base).unwrap_or(base), path },
-            bundled => bundled,
+            other => other,
         };
         Skill {
             aliases: reader.aliases(&name),

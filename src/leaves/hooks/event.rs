@@ -329,10 +329,11 @@ impl Occasion {
         Occasion::new(Event::PermissionDenied, Some(tool), fields)
     }
 
-    /// A skill that the user typed is about to become a prompt.
+    /// A skill that the user typed, or a prompt of an MCP server, is about to become a prompt.
     pub fn user_prompt_expansion(name: &str, args: &str, prompt: &str) -> Occasion {
+        let kind = if name.starts_with("mcp__") { "mcp_prompt" } else { "slash_command" };
         let fields = json!({
-            "expansion_type": "slash_command", "command_name": name, "command_args": args, "prompt": prompt,
+            "expansion_type": kind, "command_name": name, "command_args": args, "prompt": prompt,
         });
         Occasion::new(Event::UserPromptExpansion, Some(name), fields)
     }
@@ -534,6 +535,11 @@ mod tests {
                 Occasion::user_prompt_expansion("commit", "all", "/commit all"),
                 "UserPromptExpansion:commit",
                 r#""expansion_type":"slash_command","command_name":"commit","command_args":"all","prompt":"/commit all""#,
+            ),
+            (
+                Occasion::user_prompt_expansion("mcp__srv__go", "", "/mcp__srv__go"),
+                "UserPromptExpansion:mcp__srv__go",
+                r#""expansion_type":"mcp_prompt","command_name":"mcp__srv__go","command_args":"","prompt":"/mcp__srv__go""#,
             ),
             (
                 Occasion::instructions_loaded(Path::new("/p/CLAUDE.md"), "Project", "session_start"),

@@ -28,6 +28,9 @@ pub struct Parser {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
+    /// What the stream continues after, and how long to wait before, in milliseconds.
+    last_id: Option<String>,
+    retry: Option<u64>,
     /// The last byte was a CR: a LF right after it belongs to the same line end.
     after_cr: bool,
     /// A first line was seen, so a byte order mark can no longer come.
@@ -65,6 +68,16 @@ impl Parser {
         }
         self.line.extend_from_slice(bytes);
         self.within_cap()
+    }
+
+    /// The id of the last event; a stream that broke off continues after it. None: it cannot.
+    pub fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref().filter(|id| !id.is_empty())
+    }
+
+    /// How long the server wants to be left alone before the stream is opened again, in milliseconds.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
     }
 
     /// Ends the stream: what is left without its blank line. It may be cut short, so the caller has to check that it
@@ -107,7 +120,9 @@ impl Parser {
                 self.event.data.push_str(&String::from_utf8_lossy(value));
             }
             b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
-            // Comments have an empty field; `id` and `retry` serve reconnection, which no provider offers.
+            b"id" if !value.contains(&0) => self.last_id = Some(String::from_utf8_lossy(value).into_owned()),
+            b"retry" => self.retry = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok()).or(self.retry),
+            // Comments have an empty field.
             _ => {}
         }
     }

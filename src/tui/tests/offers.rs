@@ -48,6 +48,26 @@ fn files_complete_after_an_at() {
 }
 
 #[test]
+fn resources_of_servers_complete_beside_files() {
+    let mut run = Run::new(60, 12);
+    let row = |mention: &str, about: &str| ResourceRow { mention: mention.into(), about: about.into() };
+    let rows = vec![row("srv:demo://main", "The main thing"), row("srv:demo://other", "")];
+    run.msg(Msg::Engine(Event::Listed(Listed::Resources(rows)))).keys("see @main");
+    run.msg(Msg::Files { query: "main".into(), paths: vec!["src/main.rs".into()] });
+    assert_snapshot!(run.screen(), @r"
+    ───
+    > see @main▏
+    ───
+    › src/main.rs                                            1/2
+      srv:demo://main  The main thing
+    ask first · … · ? keys
+    ");
+    run.keys("<down><tab><enter>");
+    let sent = run.sent();
+    assert!(sent.lines().last().unwrap().contains(r#""text":"see @srv:demo://main"#), "{sent}");
+}
+
+#[test]
 fn skills_pop_up_as_they_want_to_look() {
     let mut run = Run::new(80, 24);
     run.keys("/wri");

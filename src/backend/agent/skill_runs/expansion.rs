@@ -7,13 +7,14 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::agent::mailbox::Mailbox;
 use crate::commands::expand::{self, Piece, Values};
-use crate::commands::skill::RunsIn;
+use crate::commands::skill::{RunsIn, Text};
 use crate::commands::{Skill, Source};
+use crate::mcp;
 use crate::message::{Attachment, Message, Outcome};
 use crate::protocol::Event;
 use crate::session;
 use crate::stdx::fs::private_dir;
-use crate::tools;
+use crate::tools::{self, mcp_call};
 
 /// Most characters of the output of one command that are put into a prompt.
 const OUTPUT: usize = 30_000;
@@ -31,6 +32,12 @@ impl Expansion<'_> {
     /// # Errors
     /// The log cannot be written.
     pub(in crate::agent) async fn push(&mut self, skill: &Arc<Skill>, args: &str) -> Result<(), session::Error> {
+        if skill.text == Text::Served {
+            self.served(skill, args).await?;
+            self.agent.runs.settings.catalog.record(&skill.name);
+            self.tell_commands().await;
+            return Ok(());
+        }
         let (text, attached) = match skill.body() {
             Ok(body) => self.text(skill, &body, args).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
@@ -47,10 +54,44 @@ impl Expansion<'_> {
         let turn = self.agent.runs.turn;
         self.agent.runs.recent.retain(|(recent, _)| recent.name != skill.name);
         self.agent.runs.recent.push((skill.clone(), turn));
+        self.tell_commands().await;
+        Ok(())
+    }
+
+    /// Tells that what was used lately comes first from now on.
+    async fn tell_commands(&self) {
         if let Some(now) = self.agent.runs.settings.catalog.take_news() {
             self.mailbox.emit(Event::Commands { registry: now.registry.clone() }).await;
         }
-        Ok(())
+    }
+
+    /// Tells the model what a server makes of its prompt. Nothing in it is expanded: it is not the user's own.
+    async fn served(&mut self, skill: &Skill, args: &str) -> Result<(), session::Error> {
+        let asked = async {
+            match &self.agent.policy.servers {
+                Some(servers) => servers.prompt(&skill.name, args).await,
+                None => Err("no MCP server runs".to_owned()),
+            }
+        };
+        let got = tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err("it was interrupted".to_owned()),
+            got = asked => got,
+        };
+        let message = match got {
+            Ok(got) => {
+                let (text, pictures) = mcp_call::prompted(&got, self.agent.conversation.session.store());
+                let mut message = Message::skill(format!("The prompt `{}` of an MCP server.\n\n{text}", skill.name));
+                message.blocks.extend(pictures);
+                message
+            }
+            Err(problem) => {
+                let text = format!("The prompt `{}` cannot be had: {}", skill.name, mcp::told(&problem));
+                self.mailbox.emit(Event::Notice { text: text.clone() }).await;
+                Message::skill(format!("[{text}]"))
+            }
+        };
+        self.agent.conversation.push(message, self.mailbox).await
     }
 
     /// The prompt that a skill's body makes, and the files that go with it. A sub-agent that runs a skill gets the same.

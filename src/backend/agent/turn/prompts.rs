@@ -1,13 +1,21 @@
 //! A prompt on its way into the conversation, with what the user attached to it.
 
+use tokio_util::sync::CancellationToken;
+
 use crate::agent::Agent;
 use crate::agent::mailbox::{Mailbox, Prompt};
+use crate::mcp;
 use crate::message::{Attachment, Block, Content, Message, Outcome, ToolResult};
 use crate::protocol::Event;
 use crate::session::{self, Pictures};
+use crate::tools::mcp_call;
 
 /// Adds what the user typed, then what they attached to it: a rewind to the prompt takes both.
-pub(super) async fn push(agent: &mut Agent, mailbox: &Mailbox, prompt: Prompt) -> Result<(), session::Error> {
+pub(super) async fn push(
+    agent: &mut Agent,
+    (mailbox, cancel): (&Mailbox, &CancellationToken),
+    prompt: Prompt,
+) -> Result<(), session::Error> {
     agent.thinking.note(&prompt, &agent.settings.thinking);
     let mut blocks = vec![Block::text(prompt.text.clone())];
     let mut attached = Vec::new();
@@ -45,6 +53,29 @@ pub(super) async fn push(agent: &mut Agent, mailbox: &Mailbox, prompt: Prompt) -
                 let text = format!("The user attached {}, but it could not be read: {problem}", path.display());
                 attached.push(Message::attachment(Attachment::File, &text));
             }
+        }
+    }
+    if let Some(servers) = agent.policy.servers.clone() {
+        for (server, uri) in servers.mentioned(&prompt.typed()) {
+            let read = tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                read = servers.read(&server, &uri) => read,
+            };
+            let text = match read {
+                Ok(got) => {
+                    let (text, pictures) = mcp_call::resource(&got, agent.conversation.session.store());
+                    blocks.extend(pictures);
+                    format!("The user attached the resource {uri} of the MCP server {server}:\n\n{text}")
+                }
+                Err(problem) => {
+                    let problem = mcp::told(&problem);
+                    let text = format!("The resource {uri} of the MCP server {server} was not attached: {problem}");
+                    mailbox.emit(Event::Notice { text: text.clone() }).await;
+                    text
+                }
+            };
+            attached.push(Message::attachment(Attachment::File, &text));
         }
     }
     agent.conversation.push(Message { blocks, data: prompt.data, ..Message::prompt("") }, mailbox).await?;

@@ -64,7 +64,12 @@ pub(super) fn of(listed: Listed) -> Option<(ListKind, Vec<Item>, Option<Word>)> 
         Listed::Memory(rows) => (ListKind::Memory, rows.into_iter().map(memory).collect()),
         Listed::Skills(rows) => (ListKind::Skills, rows.into_iter().map(skill).collect()),
         // The view folds the prompts from events, and keeps the history itself.
-        Listed::Prompts(_) | Listed::History(_) | Listed::Changes(_) | Listed::Agent(_) | Listed::Earlier(_) => {
+        Listed::Prompts(_)
+        | Listed::History(_)
+        | Listed::Changes(_)
+        | Listed::Agent(_)
+        | Listed::Earlier(_)
+        | Listed::Resources(_) => {
             return None;
         }
     };
