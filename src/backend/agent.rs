@@ -41,7 +41,7 @@ pub use failure::Failure;
 pub use model::Model;
 pub use policy::Policy;
 pub use snapshot::Snapshot;
-pub use tasks::{Board, waking};
+pub use tasks::{Board, Figures, News, board, next as next_news, note as note_news, waking};
 
 use std::sync::Arc;
 use std::time::Instant;

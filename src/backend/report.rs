@@ -8,6 +8,8 @@ pub mod servers;
 mod tasks;
 mod window;
 
+pub use self::tasks::load;
+
 use std::fmt::Write;
 use std::path::Path;
 

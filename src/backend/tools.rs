@@ -42,7 +42,7 @@ mod fixture;
 
 pub use bash::Changed;
 pub use call::{Call, Running};
-pub use task::{Launch, Report, no_such_agent, output as report};
+pub use task::{Away, Launch, Report, Spawned, no_such_agent, output as report};
 pub use task_output::tail;
 pub use toolbox::{RULES, Toolbox};
 
@@ -260,8 +260,8 @@ pub struct FileChange {
     pub temporary: PathBuf,
 }
 
-/// How a sub-agent ended; an error when it could not be launched.
-pub type ReportFuture<'a> = Pin<Box<dyn Future<Output = Result<Report, String>> + Send + 'a>>;
+/// What a launch led to; an error when it could not be done.
+pub type SpawnedFuture<'a> = Pin<Box<dyn Future<Output = Result<Spawned, String>> + Send + 'a>>;
 
 /// What a tool may ask of the agent that runs it. Implemented in `agent`.
 pub trait Host: Send + Sync {
@@ -292,12 +292,12 @@ pub trait Host: Send + Sync {
         Err(format!("No skill `{name}`."))
     }
 
-    /// Runs a sub-agent to its end. An error says why it could not be launched.
-    fn spawn_agent<'a>(&'a self, _launch: Launch<'a>) -> ReportFuture<'a> {
+    /// Runs a sub-agent to its end, or lets it continue in the background. An error says why it could not be launched.
+    fn spawn_agent(&self, _launch: Launch) -> SpawnedFuture<'_> {
         Box::pin(async { Err("agents cannot be launched here".into()) })
     }
 
-    /// Is cancelled when a command that begins now is to continue in the background, because the user wants that.
+    /// Is cancelled when what begins now is to continue in the background, because the user wants that.
     fn leaving(&self) -> CancellationToken {
         CancellationToken::new()
     }
@@ -308,12 +308,12 @@ pub trait Host: Send + Sync {
         None
     }
 
-    /// Takes over a command; it is in the session's log then.
+    /// Takes over a command or a sub-agent; it is in the session's log then.
     fn keep_running(&self, _background: Background) -> NotedFuture<'_> {
         Box::pin(async { Err("nobody would hear of its end".to_owned()) })
     }
 
-    /// The commands in the background of this conversation, those that have ended included.
+    /// What runs in the background of this conversation, and what has ended.
     fn shells(&self) -> Vec<Shell> {
         Vec::new()
     }

@@ -1,9 +1,10 @@
-//! Commands in the background, as lines of `stream-json`, and what programs may ask about them.
+//! What runs in the background, as lines of `stream-json`, and what programs may ask about them.
 
 use serde_json::{Value, json};
 
 use crate::protocol::SessionInfo;
-use crate::session::entry::{Begun, Ended, Status};
+use crate::protocol::task::{Step, Task};
+use crate::session::entry::{Begun, Ended, Status, TaskSort};
 use crate::session::store::Store;
 use crate::tools;
 
@@ -13,7 +14,7 @@ const OUTPUT: u64 = 8 * 1024;
 /// What a request is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Lets the command that is waited for continue in the background.
+    /// Lets what is waited for continue in the background.
     Move,
     Stop(String),
     Output(String),
@@ -60,8 +61,13 @@ impl Background {
             let mut line = system("task_started", &begun.task, session);
             line["tool_use_id"] = json!(begun.call);
             line["description"] = begun.title().into();
-            line["task_type"] = KIND.into();
+            line["task_type"] = kind(&begun.sort).into();
             line["is_backgrounded"] = true.into();
+            if let TaskSort::Agent { agent, .. } = &begun.sort {
+                line["subagent_type"] = agent.as_str().into();
+                line["spawn_depth"] = 1.into();
+                line["prompt"] = begun.command.as_str().into();
+            }
             lines.push(line);
         }
         self.begun.extend(running.iter().filter(|begun| !self.begun.contains(begun)).cloned().collect::<Vec<_>>());
@@ -69,7 +75,7 @@ impl Background {
         if let Some(ended) = ended {
             lines.extend(self.over(ended, session));
         }
-        let task = |begun: &Begun| json!({ "task_id": begun.task, "task_type": KIND, "description": begun.title() });
+        let task = |begun: &Begun| json!({ "task_id": begun.task, "task_type": kind(&begun.sort), "description": begun.title() });
         let mut changed = system("background_tasks_changed", "", session);
         changed.as_object_mut().into_iter().for_each(|line| drop(line.remove("task_id")));
         changed["tasks"] = self.running.iter().map(task).collect();
@@ -90,8 +96,21 @@ impl Background {
         line["status"] = told.into();
         line["output_file"] = json!(session.map(|session| store(session).task_output(&ended.task)));
         line["summary"] = ended.line().into();
-        line["usage"] = json!({ "total_tokens": 0, "tool_uses": 0, "duration_ms": ended.millis });
+        let (tokens, tools) = ended.report.as_ref().map(|report| (report.tokens, report.tools)).unwrap_or_default();
+        line["usage"] = json!({ "total_tokens": tokens, "tool_uses": tools, "duration_ms": ended.millis });
         [updated, line]
+    }
+
+    /// How far a sub-agent is, where it runs in the background; what it says goes to the call that launched it.
+    pub(super) fn progress(&self, task: &Task, session: Option<&SessionInfo>) -> Option<Value> {
+        let Step::Doing { what } = &task.step else { return None };
+        let begun = self.running.iter().find(|begun| begun.call == task.call && begun.agent() == Some(&task.id))?;
+        let mut line = system("task_progress", &begun.task, session);
+        line["tool_use_id"] = json!(begun.call);
+        line["description"] = begun.title().into();
+        line["usage"] = json!({ "total_tokens": task.tokens, "tool_uses": task.tools, "duration_ms": task.millis });
+        line["last_tool_name"] = json!(what.split_once('(').map(|(tool, _)| tool));
+        Some(line)
     }
 
     /// The end of what one has written.
@@ -107,10 +126,17 @@ impl Background {
     }
 }
 
-const KIND: &str = "local_bash";
+/// As the SDKs call it.
+fn kind(sort: &TaskSort) -> &'static str {
+    match sort {
+        TaskSort::Shell => "local_bash",
+        TaskSort::Monitor => "monitor",
+        TaskSort::Agent { .. } => "local_agent",
+    }
+}
 
 pub(super) fn unknown(task: &str) -> String {
-    format!("no command {task:?} in the background")
+    format!("nothing called {task:?} in the background")
 }
 
 fn store(session: &SessionInfo) -> Store {

@@ -199,6 +199,12 @@ fn outcome(result: &ToolResult) -> Value {
             "totalTokens": tokens,
             "totalDurationMs": millis,
         }),
+        (Some(Display::Launched { id, output, .. }), _) => json!({
+            "status": "async_launched",
+            "agentId": id,
+            "outputFile": output,
+            "canReadOutputFile": true,
+        }),
         (Some(Display::Answer { value }), _) => value.clone(),
         (Some(Display::Line { .. } | Display::Said { .. }) | None, _) => text.into(),
     }

@@ -11,7 +11,7 @@ use super::{Exit, Output, Run, control, host, lines, stop};
 use crate::commands::Parsed;
 use crate::engine::Handle;
 use crate::message::Usage;
-use crate::protocol::{Delivery, Event, ModeChange, Op};
+use crate::protocol::{Delivery, Event, ModeChange, Op, Task};
 use crate::session::entry::{Begun, Ended};
 use crate::stdx::outside;
 
@@ -203,11 +203,26 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Tells programs what a sub-agent does.
+    pub(super) fn below(&mut self, task: &Task) -> io::Result<()> {
+        if self.output != Output::StreamJson {
+            return Ok(());
+        }
+        let progress = self.background.progress(task, self.session.as_ref());
+        lines::below(task).iter().chain(&progress).try_for_each(|line| self.line(line))
+    }
+
     /// Takes what the engine says while it is not asked for anything. All else is for the next prompt.
     async fn meanwhile(&mut self, handle: &Handle, event: Event) -> io::Result<()> {
         match host::hear(self, handle, event).await? {
             Some(Event::Background { running, ended }) => self.in_background(running, ended.as_ref())?,
+            Some(Event::Task(task)) => self.below(&task)?,
             Some(Event::Mode(ModeChange::Changed { mode })) => self.told_mode(mode)?,
+            // Of a sub-agent: nobody would answer before the next prompt.
+            Some(Event::Ask(ask)) => {
+                let answer = self.nobody(ask.question);
+                let _ = handle.ops.send(Op::Answer { id: ask.id, answer }).await;
+            }
             Some(Event::Model(model)) => {
                 if let Some(session) = &mut self.session {
                     session.model = model;

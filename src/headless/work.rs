@@ -199,9 +199,7 @@ impl Run<'_> {
                     }
                 }
                 Some(Event::Background { running, ended }) => self.in_background(running, ended.as_ref())?,
-                Some(Event::Task(task)) if self.output == Output::StreamJson => {
-                    lines::below(&task).iter().try_for_each(|line| self.line(line))?;
-                }
+                Some(Event::Task(task)) => self.below(&task)?,
                 Some(Event::Usage(UsageInfo { cache: Some(broke), .. })) if self.output == Output::StreamJson => {
                     self.line(&lines::cache(&broke))?;
                 }

@@ -1,4 +1,4 @@
-//! How the user leaves while commands run in the background: they end with the session, so the user is asked once.
+//! How the user leaves while something runs in the background: they end with the session, so the user is asked once.
 
 use std::time::Instant;
 
@@ -40,7 +40,7 @@ pub(super) fn chosen(app: &mut App, how: Leave, now: Instant) -> Vec<Effect> {
         Leave::Now => app.quit(),
         Leave::Later => {
             app.leaving = Leaving::Waits;
-            app.tell("exiting once the background commands have ended · any key stays", now);
+            app.tell("exiting once the background tasks have ended · any key stays", now);
             Vec::new()
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn pressed(app: &mut App, now: Instant) {
 pub(super) fn follow(app: &mut App, now: Instant) -> Vec<Effect> {
     if app.leaving == Leaving::Asked && app.status.background == 0 && !app.closing {
         (app.leaving, app.picker) = (Leaving::No, None);
-        app.tell_briefly("the background commands have ended: you can exit now", now);
+        app.tell_briefly("the background tasks have ended: you can exit now", now);
     }
     if app.leaving == Leaving::Waits && app.status.background == 0 && !app.spinner.busy() && !app.closing {
         return app.quit();

@@ -9,6 +9,8 @@ use super::dialog::picker::{self, Choice, Picker};
 use super::keymap::Action;
 use super::leaving::{self, Leaving};
 use super::msg::Effect;
+use super::panel::Wish;
+use super::viewer;
 use crate::commands::Builtin;
 use crate::protocol::Op;
 
@@ -42,6 +44,21 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
         picker::Outcome::Chosen(choice) => choice,
     };
     chosen(app, choice, now)
+}
+
+/// Takes a key for the list of what runs in the background, where that is open.
+pub(super) fn task(app: &mut App, key: KeyEvent, now: Instant) -> Option<Vec<Effect>> {
+    let wish = app.panel.as_mut()?.key(key, app.size, &app.options.theme)?;
+    Some(match wish {
+        Wish::Look => Vec::new(),
+        Wish::Transcript => viewer::open_transcript(app, now),
+        Wish::Open(output) => vec![Effect::EditFile(output)],
+        Wish::Stop(task) => vec![Effect::Send(Op::builtin(Builtin::Tasks, format!("stop {task}")))],
+        Wish::Tell(task) => {
+            app.composer.editor.insert(&format!("/tasks tell {task} "));
+            Vec::new()
+        }
+    })
 }
 
 /// Does what a row of a list stands for.

@@ -1,11 +1,16 @@
 //! What a command that only looks has found while the agent works: above the composer, until Esc closes it.
 
+mod tasks;
+
 use std::time::{Duration, Instant};
 
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::KeyEvent;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
+use self::tasks::Tasks;
+pub use self::tasks::Wish;
 use super::msg::Effect;
 use super::paint;
 use super::render::{Row, markdown, wrap};
@@ -23,6 +28,8 @@ pub struct Panel {
     title: String,
     /// Markdown.
     source: String,
+    /// In place of that: a list of what runs.
+    tasks: Option<Tasks>,
     /// The first row that is shown.
     top: usize,
     /// When what it shows is asked for again; none where that changes only with what the user does.
@@ -67,14 +74,17 @@ impl Panel {
             | Report::Ended(_)
             | Report::Freed(_) => return None,
         };
-        Some(Panel { title: title(command), source: report::markdown(found), top: 0, due: None })
+        let tasks = if let Report::Tasks(rows) = found { Some(Tasks::of(rows)) } else { None };
+        Some(Panel { title: title(command), source: report::markdown(found), tasks, top: 0, due: None })
     }
 
     /// The same in the place of what is open. Commands in the background are looked at for as long as it is.
     pub fn renewed(self, open: Option<Panel>, live: bool, now: Instant) -> Panel {
         let due = (live && self.is_of(Builtin::Tasks)).then_some(now + AGAIN);
-        let top = open.filter(|open| open.title == self.title).map_or(0, |open| open.top);
-        Panel { top, due, ..self }
+        let open = open.filter(|open| open.title == self.title);
+        let before = open.as_ref().and_then(|open| open.tasks.as_ref());
+        let tasks = self.tasks.map(|tasks| tasks.choosing(before));
+        Panel { top: open.as_ref().map_or(0, |open| open.top), due, tasks, ..self }
     }
 
     pub fn is_of(&self, command: Builtin) -> bool {
@@ -96,7 +106,19 @@ impl Panel {
         self.is_of(Builtin::Tasks) && self.due.is_none()
     }
 
+    /// Takes a key that is not for the composer, on a screen of this size.
+    pub fn key(&mut self, key: KeyEvent, (width, screen): (u16, u16), theme: &Theme) -> Option<Wish> {
+        let wish = self.tasks.as_mut()?.key(key)?;
+        let room = usize::from(self.height(width, screen, theme).saturating_sub(2)).max(1);
+        let at = self.tasks.as_ref().map_or(0, Tasks::at);
+        self.top = self.top.clamp((at + 1).saturating_sub(room), at);
+        Some(wish)
+    }
+
     fn rows(&self, width: u16, theme: &Theme) -> Vec<Row> {
+        if let Some(tasks) = &self.tasks {
+            return tasks.rows(usize::from(width.saturating_sub(SIDES)), theme);
+        }
         markdown::render(self.source.trim(), usize::from(width.saturating_sub(SIDES)).max(1), theme)
     }
 
@@ -128,7 +150,8 @@ impl Panel {
         let scrolls =
             [format!("{top}↑ {more}↓ PgUp/PgDn · {close} closes"), format!("{top}↑ {more}↓ · {close} closes")];
         let scrolls = scrolls.into_iter().filter(|_| rows.len() > room);
-        let keys = scrolls.chain([format!("{close} closes")]).find(fits).unwrap_or_default();
+        let own = self.tasks.as_ref().map(|tasks| tasks.keys(close)).unwrap_or_default();
+        let keys = own.into_iter().chain(scrolls).chain([format!("{close} closes")]).find(fits).unwrap_or_default();
         let fill = width.saturating_sub(paint::width(&title) + paint::width(&keys) + 6);
         let head = Line::from(vec![
             Span::styled("┌ ", theme.border),

@@ -10,6 +10,7 @@ mod offers;
 mod pastes;
 mod review;
 mod reviews;
+mod tasks;
 mod thinking;
 mod vim;
 
@@ -194,6 +195,7 @@ fn named_key(name: &str) -> KeyEvent {
         "bs" => KeyCode::Backspace,
         "end" => KeyCode::End,
         "pgdn" => KeyCode::PageDown,
+        "delete" => KeyCode::Delete,
         c => KeyCode::Char(c.chars().next().unwrap()),
     };
     KeyEvent::new(code, modifiers)
@@ -322,7 +324,8 @@ fn ctrl_b_moves_what_runs_and_else_the_cursor() {
     for (tool, keys, want, text) in [
         (Some("Bash"), "ab<ctrl+b>c", moves, "abc"),
         (Some("Bash"), "ab<ctrl+x><ctrl+b>c", moves, "abc"),
-        (Some("Task"), "ab<ctrl+b>c", "", "acb"),
+        (Some("Task"), "ab<ctrl+b>c", moves, "abc"),
+        (Some("Read"), "ab<ctrl+b>c", "", "acb"),
         (None, "ab<ctrl+b>c", "", "acb"),
         (None, "ab<ctrl+x><ctrl+b>c", "", "acb"),
         // A chord that nobody bound is two keys.
@@ -341,8 +344,7 @@ fn ctrl_b_moves_what_runs_and_else_the_cursor() {
 
 #[test]
 fn what_runs_in_the_background_is_counted() {
-    let begun =
-        Begun { task: "b1".into(), call: CallId::nth(1), command: "make".into(), description: None, record: None };
+    let begun = Begun::command("b1", CallId::nth(1), "make");
     let mut run = Run::new(40, 12);
     for (running, want) in [(vec![begun.clone(), begun], true), (Vec::new(), false)] {
         run.event(Event::Background { running, ended: None });
@@ -444,42 +446,6 @@ fn what_is_looked_at_while_the_agent_works_stands_above_the_composer() {
     let mut run = Run::new(40, 16);
     run.event(found);
     assert!(run.app.panel.is_none());
-}
-
-/// What runs in the background is shown live, also between turns, until it is closed.
-#[test]
-fn the_list_of_what_runs_stays_up_to_date() {
-    use crate::protocol::report::{Report, TaskRow};
-    let found = |line: &str| {
-        let (task, title, tail) = ("b1".to_owned(), "make".to_owned(), vec![line.to_owned()]);
-        let row = TaskRow { task, title, ended: None, millis: Some(3_000), tail, output: "/s/tasks/b1.output".into() };
-        Event::Report(Report::Tasks(vec![row]))
-    };
-    const ASKS: &str = r#"{"op":"command","name":"tasks","args":""}"#;
-    for busy in [false, true] {
-        let mut run = Run::new(60, 24);
-        if busy {
-            run.busy();
-        }
-        run.event(found("one"));
-        let screen = run.screen();
-        assert!(screen.contains("running for 3 s") && screen.contains("one"), "{screen}");
-        assert_eq!(run.sent(), "");
-        let due = run.app.panel.as_ref().unwrap().due().unwrap();
-        run.now = due;
-        run.msg(Msg::Tick);
-        assert_eq!(run.sent(), ASKS);
-        run.event(found("two"));
-        assert!(run.screen().contains("two"), "{}", run.screen());
-        // The end of one is shown at once.
-        run.event(Event::Background { running: vec![], ended: None });
-        assert!(run.sent().ends_with(ASKS));
-        // What comes of that opens nothing again.
-        run.keys("<esc>").event(found("three"));
-        assert!(run.app.panel.is_none());
-        run.event(found("four"));
-        assert!(run.app.panel.is_some());
-    }
 }
 
 #[test]

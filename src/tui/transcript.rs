@@ -181,10 +181,10 @@ impl Transcript {
         history.calls.start(&mut history.cells, id, tool, title, now);
     }
 
-    /// Whether a command runs that the model waits for.
+    /// Whether a command or a sub-agent runs that the model waits for.
     pub fn waits_for_command(&self) -> bool {
         let History { cells, calls, .. } = &self.history;
-        let command = |index: &usize| matches!(cells.get(*index), Some(Cell::Call(call)) if call.tool == "Bash");
+        let command = |index: &usize| matches!(cells.get(*index), Some(Cell::Call(call)) if call.tool == "Bash" || call.tool == "Task");
         calls.running.values().any(command)
     }
 

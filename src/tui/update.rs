@@ -208,6 +208,9 @@ fn key_in_composer(app: &mut App, key: KeyEvent, action: Option<Action>, now: In
         Some(Action::Background) => Some(Action::Left),
         action => action,
     };
+    if empty && let Some(effects) = lists::task(app, key, now) {
+        return effects;
+    }
     if !open && let Some(effects) = fullscreen::key(app, key, action, now) {
         return effects;
     }

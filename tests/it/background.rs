@@ -35,7 +35,7 @@ pub(super) fn lines(ran: &Ran, starts: &[&str]) -> String {
     rows.map(|row| times.replace_all(row, " after a while").into_owned()).collect::<Vec<_>>().join("\n")
 }
 
-const TOLD: [&str; 5] = ["prompt", "toolresult", NOTICE, "item", "turn"];
+pub(super) const TOLD: [&str; 5] = ["prompt", "toolresult", NOTICE, "item", "turn"];
 pub(super) const NOTICE: &str = "attachment <system-reminder>⏎Background";
 pub(super) const ENDED: &str = "item {\"type\":\"note\",\"text\":\"Background";
 
@@ -125,7 +125,7 @@ async fn a_command_is_stopped_by_any_of_the_names() {
         prompt go
         toolresult Ok: Running in the background as b1. Output goes to $S/tasks/b1.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
         toolresult Ok: Running in the background as b2. Output goes to $S/tasks/b2.output: use Read or Grep on it. You are told when the command ends, so do not wait for it or poll. TaskStop ends it.
-        toolresult Error: No command "b9" in the background. Running: b1 (the run), b2 (the run).
+        toolresult Error: Nothing called "b9" in the background. Running: b1 (the run), b2 (the run).
         item {"type":"note","text":"Background command b1 (the run) was stopped after a while"}
         toolresult Ok: Stopped b1 (the run). Its output is in $S/tasks/b1.output.
         toolresult Error: It has already ended. Background command b1 (the run) was stopped after a while. Its output is in $S/tasks/b1.output.
@@ -274,8 +274,12 @@ async fn the_user_lists_what_runs_and_stops_it() {
         .run()
         .await;
     let trace = lines(&ran, &["notice", "item", "error"]);
-    let want =
-        ["1 running, 0 ended", "**b1** is running for ", "`/tasks stop b1` stops it", "was stopped (by the user)"];
+    let want = [
+        "1 running, 0 ended",
+        "**b1** has been running for ",
+        "`/tasks stop b1` stops it",
+        "was stopped (by the user)",
+    ];
     let want = want.into_iter().chain([
         "0 running, 1 ended",
         "**b1** was stopped (by the user) after ",
@@ -298,14 +302,14 @@ async fn the_user_stops_one_while_the_agent_works() {
     // The turn ends when the command has.
     let ran = harness(&script)
         .at("output begun", stop("b7"))
-        .at("error No command b7", stop("b1"))
+        .at("error Nothing called b7", stop("b1"))
         .touch_at(ENDED, "go")
         .prompt("go")
         .run()
         .await;
     insta::assert_snapshot!(lines(&ran, &["error", "item", NOTICE, "turn"]), @r#"
         turn started
-        error No command b7 is running in the background. `/tasks` lists them. restore=Some("/tasks stop b7")
+        error Nothing called b7 is running. `/tasks` lists what is. restore=Some("/tasks stop b7")
         item {"type":"note","text":"Background command b1 (the run) was stopped (by the user) after a while"}
         attachment <system-reminder>⏎Background command b1 (the run) was stopped (by the user) after a while. Its output, also in $S/tasks/b1.output:⏎[Stopped with everything it started]⏎</system-reminder>
         turn ended Done
@@ -355,11 +359,11 @@ async fn what_ended_with_its_session_is_told_when_that_continues() {
 /// Kills.
 const POINTS: usize = 40;
 
-/// Kills the program when it has written so many bytes, lets the session continue, and looks whether each command was told of
+/// Kills the program when it has written so many bytes, lets the session continue, and looks whether each task was told of
 /// once.
-fn killed_at(bytes: usize, word: &str) {
+pub(super) fn killed_at(bytes: usize, begin: impl Fn(&Program) -> Child, tasks: &[&str]) {
     let program = Program::new().env("COCODE_SANDBOXED", "1");
-    let mut child = begun(&program, word);
+    let mut child = begin(&program);
     let mut seen = vec![0; bytes];
     let _ = child.stdout.take().unwrap().read_exact(&mut seen);
     child.kill().unwrap();
@@ -372,7 +376,7 @@ fn killed_at(bytes: usize, word: &str) {
     let Some(log) = logs.first() else { return };
     let text = std::fs::read_to_string(log).unwrap();
     let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
-    for task in ["b1", "b2", "b3"] {
+    for task in tasks {
         let begun = count(&format!(r#""kind":"task_begun","task":"{task}""#));
         let ended = count(&format!(r#""kind":"task_ended","task":"{task}""#));
         let told = count(&format!(r#""effects":[{{"type":"told","task":"{task}"}}]"#));
@@ -403,7 +407,9 @@ fn a_kill_neither_loses_nor_repeats_an_end() {
     let points: Vec<usize> = (0..POINTS).map(|_| random.usize(1..whole.out.len())).collect();
     std::thread::scope(|scope| {
         for half in points.chunks(POINTS / 2) {
-            scope.spawn(|| half.iter().for_each(|bytes| killed_at(*bytes, &word)));
+            scope.spawn(|| {
+                half.iter().for_each(|bytes| killed_at(*bytes, |program| begun(program, &word), &["b1", "b2", "b3"]))
+            });
         }
     });
     let left = Command::new("pgrep").args(["-f", &format!("^sleep {word}")]).output().unwrap();

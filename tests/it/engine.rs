@@ -54,8 +54,8 @@ async fn commands_answer() {
         (&["/undo", "/redo", "/redo"], &["\"how\":\"redo\"", "Nothing to redo."]),
         (&["/exprot"], &["error unknown command /exprot: did you mean /export?"]),
         (&["/copy"], &["needs a terminal"]),
-        (&["/tasks"], &["No command has run in the background."]),
-        (&["/tasks stop b9"], &["error No command b9 is running in the background."]),
+        (&["/tasks"], &["Nothing has run in the background."]),
+        (&["/tasks stop b9"], &["error Nothing called b9 is running."]),
         (&["/bashes kill b1"], &["error Unknown: `/tasks kill b1`"]),
     ] {
         check(commands, want).await;

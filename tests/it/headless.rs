@@ -216,7 +216,7 @@ fn commands_in_the_background_are_told_of_and_asked_about() {
     until("\"type\":\"result\"");
     // Between two prompts, too.
     say(ask("stop_task", "../b1"));
-    assert_eq!(until("control_response")["response"]["error"], json!("no command \"../b1\" in the background"));
+    assert_eq!(until("control_response")["response"]["error"], json!("nothing called \"../b1\" in the background"));
     say(ask("stop_task", "b1"));
     assert_eq!(until("control_response")["response"]["subtype"], json!("success"));
     assert_eq!(until("task_updated")["patch"], json!({"status": "killed"}));

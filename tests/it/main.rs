@@ -15,6 +15,7 @@ mod agents_shown;
 mod asks;
 /// Commands in the background, and how their ends are told.
 mod background;
+mod background_agents;
 /// Bad flags, files, keys and servers: each error names its fix.
 mod bad_input;
 /// Slash commands: /config, /diff, /todos, /doctor, /feedback.

@@ -11,7 +11,7 @@ use cocode::plugins::Summary;
 use cocode::protocol::task::Step;
 use cocode::protocol::*;
 use cocode::provider::key::Secret;
-use cocode::session::entry::{Begun, Restore};
+use cocode::session::entry::{Begun, Restore, TaskSort};
 use cocode::stdx::outside::Call;
 use cocode::thinking::{Keywords, Level, Override, Source};
 use serde::Serialize;
@@ -350,11 +350,9 @@ fn events() {
         },
         Event::Background {
             running: vec![Begun {
-                task: "b1".into(),
-                call: CallId::nth(1),
-                command: "make".into(),
                 description: Some("build".into()),
-                record: None,
+                sort: TaskSort::Agent { id: "a1".into(), agent: "Plan".into() },
+                ..Begun::command("a1", CallId::nth(1), "make")
             }],
             ended: None,
         },

@@ -396,7 +396,7 @@ fn requests_are_answered_and_none_ends_it() {
     check(json!({"subtype": "get_hooks_listing"}), Ok("PreToolUse"));
     check(json!({"subtype": "mcp_status"}), Ok("{\"mcpServers\":[]}"));
     check(json!({"subtype": "mcp_toggle", "serverName": "x", "enabled": true}), Err("no MCP servers"));
-    check(json!({"subtype": "stop_task", "task_id": "b9"}), Err("no command"));
+    check(json!({"subtype": "stop_task", "task_id": "b9"}), Err("nothing called"));
     check(json!({"subtype": "rewind_files", "user_message_id": "x"}), Ok("\"canRewind\":false"));
     check(json!({"subtype": "read_file", "path": "nope"}), Err("cannot be read"));
     check(json!({"subtype": "rename_session", "title": "Herons"}), Ok("{}"));

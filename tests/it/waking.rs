@@ -35,7 +35,7 @@ async fn a_model_that_starts_one_for_each_end_is_stopped() {
         attachment <system-reminder>⏎Background command b22 (the run) completed (exit code 0) after a while. It wrote nothing.⏎</system-reminder>
         prompt continue
         turn started
-        notice The agent has continued 20 times in a row because background commands of its own ended, so now it waits for you: your next prompt tells it what ended. `continue` is enough.
+        notice The agent has continued 20 times in a row because background tasks of its own ended, so now it waits for you: your next prompt tells it what ended. `continue` is enough.
         ");
 }
 

@@ -19,7 +19,6 @@ use std::sync::{Arc, PoisonError};
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::admit::Admission;
@@ -33,8 +32,8 @@ use self::hooked::Watched;
 pub(super) use self::prepare::Prepared;
 pub(super) use self::repeats::Repeats;
 pub(super) use self::run::Runner;
+pub(super) use self::words::take as take_word;
 use super::mailbox::Mailbox;
-use super::parent_child::Word;
 use super::plan::Leave;
 use super::skill_runs::Invocation;
 use super::subagent::Launcher;
@@ -235,7 +234,7 @@ impl Agent {
                 // One that never ran has no title.
                 let title = call.map_or(input, |(_, _, title)| title.clone());
                 let question = Question::Repeated { tool: name, title, times: again };
-                if !matches!(mailbox.ask(question, cancel).await, Some(Answer::Yes)) {
+                if !matches!(tasks::beside(self, mailbox, mailbox.ask(question, cancel)).await?, Some(Answer::Yes)) {
                     end = Some(if cancel.is_cancelled() { TurnEnd::Interrupted } else { TurnEnd::Repeated });
                 }
             }
@@ -256,10 +255,10 @@ impl Agent {
         mailbox: &Mailbox,
         cancel: &CancellationToken,
     ) -> Result<Vec<Done>, session::Error> {
-        let (words, mut heard) = mpsc::unbounded_channel();
+        let words = self.tasks.words();
         let mut host = host::AgentHost::new(self.model.clone(), self.runs.view(), mailbox, cancel);
         host.words = Some(self.conversation.above.as_ref().map_or_else(|| words.clone(), |above| above.words.clone()));
-        host.launcher = self.launcher(words);
+        host.launcher = self.launcher();
         if let Some(launcher) = &host.launcher {
             let calls = permitted.iter().map(|permitted| &permitted.ready.call);
             let (agents, forecast) = launcher.forecast(calls.filter(|call| call.name == tools::TASK));
@@ -280,9 +279,7 @@ impl Agent {
             tokio::select! {
                 biased;
                 mut results = &mut all => {
-                    while let Ok(word) = heard.try_recv() {
-                        words::take(self, word, mailbox).await?;
-                    }
+                    tasks::hear(self, mailbox).await?;
                     let spent = std::mem::take(&mut *host.spent.lock().unwrap_or_else(PoisonError::into_inner));
                     for usage in spent {
                         self.spend("web search", usage)?;
@@ -296,12 +293,11 @@ impl Agent {
                     self.take_mode(mailbox).await?;
                     contacts.recheck(self);
                 }
-                Some(word) = heard.recv() => {
-                    words::take(self, word, mailbox).await?;
+                Some(handed) = handed.recv() => tasks::take(self, handed, mailbox).await,
+                news = self.tasks.next() => {
+                    tasks::note(self, news, mailbox).await?;
                     contacts.recheck(self);
                 }
-                Some(handed) = handed.recv() => tasks::take(self, handed, mailbox).await,
-                over = self.tasks.next() => tasks::note(self, over, mailbox).await?,
                 next = contacts.next() => match next {
                     Next::Heard(connection) => contacts.take(connection, self, mailbox, cancel),
                     Next::Answered(key, answer) => {
@@ -373,7 +369,9 @@ impl Agent {
         };
         self.conversation.append(EntryKind::ShellStarted { command: command.to_owned() })?;
         undoing::announce(self, &mut permitted).await?;
-        let mut done = self.runner(mailbox, cancel).run(permitted, Heard::Output(mailbox)).await;
+        let runner = self.runner(mailbox, cancel);
+        let run = Box::pin(runner.run(permitted, Heard::Output(mailbox)));
+        let mut done = Box::pin(tasks::beside(self, mailbox, run)).await?;
         undoing::note(self, &mut done, mailbox).await?;
         Ok(done.result)
     }
@@ -463,9 +461,8 @@ impl Agent {
         Ok(())
     }
 
-    /// What launching takes; none for a sub-agent, which launches nobody. What those that are launched have to say arrives
-    /// at the other end of `words`.
-    fn launcher(&self, words: mpsc::UnboundedSender<Word>) -> Option<Launcher> {
+    /// What launching takes; none for a sub-agent, which launches nobody.
+    fn launcher(&self) -> Option<Arc<Launcher>> {
         if self.conversation.above.is_some() {
             return None;
         }
@@ -476,7 +473,7 @@ impl Agent {
         policy.places.cwd = self.conversation.context().cwd().to_path_buf();
         let opening =
             self.conversation.context().entries().map(|(_, message)| message).find(|message| prompt::opens(message));
-        Some(Launcher {
+        Some(Arc::new(Launcher {
             model: self.model.clone(),
             policy,
             settings: Settings { thinking: self.thinking.below(&self.settings.thinking), ..self.settings.clone() },
@@ -492,9 +489,12 @@ impl Agent {
             skills: self.runs.settings.clone(),
             seats: self.family.seats.clone(),
             standing: self.family.standing(),
-            words,
+            words: self.tasks.words(),
+            board: self.tasks.board.clone(),
+            store: self.conversation.session.store().clone(),
+            known: self.conversation.facts().tasks.iter().map(|task| task.begun.task.clone()).collect(),
             purse: self.budget.purse.clone(),
             plan: self.conversation.open_plan(),
-        })
+        }))
     }
 }

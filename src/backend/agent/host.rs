@@ -17,7 +17,7 @@ use crate::protocol::Question;
 use crate::provider::{Purpose, Request, Thinking, WebSearch};
 use crate::sandbox::proxy::{Contact, Verdict};
 use crate::tools::background::{Background, Shell};
-use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, ReportFuture, SearchFuture, VerdictFuture};
+use crate::tools::{AskFuture, FileChange, Host, Launch, NotedFuture, SearchFuture, SpawnedFuture, VerdictFuture};
 
 /// Lent to the tools of one round.
 pub(super) struct AgentHost {
@@ -28,10 +28,10 @@ pub(super) struct AgentHost {
     pub(super) cancel: CancellationToken,
     pub(super) skills: View,
     /// None where no agent can be launched.
-    pub(super) launcher: Option<Launcher>,
+    pub(super) launcher: Option<Arc<Launcher>>,
     /// To the agent whose commands these are. None: nobody answers for a host.
     pub(super) connections: Option<mpsc::UnboundedSender<Connection>>,
-    /// To the agent whose commands continue in the background. None: nobody takes them over.
+    /// To the agent whose tasks continue in the background. None: nobody takes them over.
     pub(super) tasks: Option<tasks::Door>,
     /// To the agent whose log belongs to the session. None: nothing is changed for this host.
     pub(super) words: Option<mpsc::UnboundedSender<Word>>,
@@ -100,10 +100,10 @@ impl Host for AgentHost {
         self.skills.find(name, Caller::Model).map(drop)
     }
 
-    fn spawn_agent<'a>(&'a self, launch: Launch<'a>) -> ReportFuture<'a> {
+    fn spawn_agent(&self, launch: Launch) -> SpawnedFuture<'_> {
         Box::pin(async move {
-            match &self.launcher {
-                Some(launcher) => Box::pin(launcher.launch(launch, &self.mailbox, &self.cancel)).await,
+            match self.launcher.as_ref().zip(self.tasks.as_ref()) {
+                Some((launcher, door)) => Box::pin(launcher.spawn(launch, door, &self.mailbox, &self.cancel)).await,
                 None => Err("A sub-agent cannot launch more agents: do the work yourself.".into()),
             }
         })

@@ -328,7 +328,7 @@ impl Mailbox {
         std::mem::take(&mut self.state().granted)
     }
 
-    /// Resolves when a mode, a level or a rule waits to be taken.
+    /// Resolves when a mode, a level, a rule or a prompt waits to be taken.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -338,6 +338,13 @@ impl Mailbox {
         state.ids += 1;
         let id = QueueId(state.ids);
         state.queue.push((id, prompt, delivery));
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether something is to be delivered at a tool boundary.
+    pub(super) fn has_steers(&self) -> bool {
+        self.state().queue.iter().any(|(_, _, delivery)| *delivery == Delivery::Steer)
     }
 
     pub fn unqueue(&self, id: QueueId) -> bool {

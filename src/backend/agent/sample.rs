@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::time::Instant;
 
+use super::dispatch::take_word;
 use super::turn::Turn;
 use super::{Agent, budget, frozen};
 use crate::hooks::Occasion;
@@ -96,6 +97,7 @@ impl Turn<'_> {
                     biased;
                     () = self.cancel.cancelled() => return Ok(Sampled::Interrupted(None)),
                     () = self.mailbox.changed() => self.agent.take_mode(self.mailbox).await?,
+                    word = self.agent.tasks.said() => take_word(self.agent, word, self.mailbox).await?,
                     () = &mut wait => break,
                 }
             }
@@ -119,6 +121,7 @@ impl Turn<'_> {
                 }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => self.flush(&mut frame).await?,
                 () = self.mailbox.changed() => self.agent.take_mode(self.mailbox).await?,
+                word = self.agent.tasks.said() => take_word(self.agent, word, self.mailbox).await?,
                 event = stream.next() => match event {
                     Some(Ok(event)) => {
                         ended |= matches!(event, StreamEvent::End(_));

@@ -1,36 +1,48 @@
 //! Launches sub-agents: each an agent of its own with a log of its own, watched over until it ends.
 
+mod watching;
+
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use self::watching::Watch;
 use super::Presence;
 use super::budget::Purse;
 use super::hooking::Hooking;
 use super::mailbox::{Mailbox, Prompt};
 use super::parent_child::{Above, Standing, Word};
+use super::tasks::{Board, Door, Outlet};
 use super::{Agent, Grants, Model, Parts, Policy, Settings, plan, prompt, skill_runs, tasks};
 use crate::agents::{Definition, Definitions};
 use crate::hooks::{self, Hooks, Worker};
-use crate::message::{CallId, Kind, Message, ToolCall, tokens};
+use crate::message::{CallId, Content, Message, Outcome, ToolCall, tokens};
 use crate::permission::{Behavior, Mode, Source};
 use crate::protocol::report::Forecast;
-use crate::protocol::{Answer, AskId, Asker, Event, Item, Question, Task, TurnEnd, task::Step};
+use crate::protocol::{BETWEEN, Event, Task, TurnEnd, task::Step};
+use crate::session::entry::{AgentReport, Begun, Ended, Status, TaskSort};
+use crate::session::store::Store;
 use crate::session::{self, Session, Transcripts};
-use crate::tools::{self, Launch, Offered, RULES, Report, Toolbox};
+use crate::stdx::text;
+use crate::tools::background::Background;
+use crate::tools::{self, Away, Launch, Offered, RULES, Report, Spawned, Toolbox};
 
 /// Names that mean a model of each provider's own.
 const ROLES: [&str; 3] = ["haiku", "sonnet", "opus"];
 /// Events of a sub-agent that wait to be looked at.
 const EVENTS: usize = 64;
+/// Most columns of a prompt that are kept with a task.
+const PROMPT: usize = 1000;
+/// Most bytes of a report that join the conversation.
+const REPORT: usize = 8 * 1024;
 
-/// What launching takes, lent for one round of calls.
+/// What launching takes, as it is in one round of calls.
 pub(super) struct Launcher {
     pub(super) model: Model,
     pub(super) policy: Policy,
@@ -49,39 +61,123 @@ pub(super) struct Launcher {
     pub(super) seats: Arc<Semaphore>,
     pub(super) standing: watch::Receiver<Standing>,
     pub(super) words: mpsc::UnboundedSender<Word>,
+    pub(super) board: Board,
+    /// Where what it does is written, once it is in the background.
+    pub(super) store: Store,
+    /// Names of tasks that are in the log already.
+    pub(super) known: HashSet<String>,
     pub(super) purse: Arc<Mutex<Purse>>,
     /// The plan file of the agent above while it plans.
     pub(super) plan: Option<PathBuf>,
 }
 
 impl Launcher {
-    /// Runs a sub-agent to its end. Waits for a free seat first.
+    /// Runs a sub-agent to its end, or lets it continue in the background where that is wanted at once or meanwhile.
     ///
     /// # Errors
     /// It could not be launched; the text says why and what to do instead.
-    pub(super) async fn launch(
-        &self,
-        launch: Launch<'_>,
+    pub(super) async fn spawn(
+        self: &Arc<Self>,
+        launch: Launch,
+        door: &Door,
         mailbox: &Mailbox,
         cancel: &CancellationToken,
-    ) -> Result<Report, String> {
-        let definition = self.definition(launch.agent)?;
-        let model = self.model(&launch, definition)?;
-        let mut standing = self.standing.clone();
-        let interrupted = |id: &str| Report::interrupted(id, &definition.name);
-        let seat = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(interrupted("")),
-            seat = self.seats.acquire() => seat,
+    ) -> Result<Spawned, String> {
+        if let Some(id) = launch.resume.clone().filter(|id| self.board.tell(id, &launch.prompt)) {
+            return Ok(Spawned::Told { id });
+        }
+        let (background, own) = (launch.background, CancellationToken::new());
+        let opened = self.open(launch)?;
+        let (begun, outlet) = (opened.begun.clone(), Outlet::new());
+        let output = self.store.task_output(&begun.task);
+        let entered = self.board.enter(begun.clone(), own.clone(), opened.below.clone());
+        let run = Arc::clone(self).run(opened, mailbox.clone(), own.clone(), outlet.clone());
+        let mut running: BoxFuture<'static, Result<Report, String>> = Box::pin(async move {
+            let _entered = entered;
+            run.await
+        });
+        let (mut why, mut leaving) = (Away::Launched, None);
+        if !background {
+            (why, leaving) = (Away::Moved, Some(mailbox.leaving()));
+        }
+        let file = loop {
+            if let Some(wanted) = &leaving {
+                tokio::select! {
+                    biased;
+                    report = &mut running => return report.map(Spawned::Reported),
+                    () = cancel.cancelled() => {
+                        own.cancel();
+                        return running.await.map(Spawned::Reported);
+                    }
+                    () = wanted.cancelled() => {}
+                }
+            }
+            match self.store.begin_task_output(&begun.task) {
+                Ok(file) => break file,
+                Err(error) if background => {
+                    return Err(format!("Not launched: cannot write {}: {error}.", output.display()));
+                }
+                // It stays where it is.
+                Err(_) => leaving = Some(CancellationToken::new()),
+            }
         };
-        // The semaphore is never closed.
-        let Ok(_seat) = seat else { return Ok(interrupted("")) };
-        let Standing { mode, thinking, .. } = standing.borrow_and_update().clone();
-        // The mode may have become stricter while the seat was waited for.
-        if mode == Mode::Plan && !definition.read_only() {
+        outlet.open(file);
+        let started = (self.clock)();
+        let (of, clock) = (begun.clone(), self.clock);
+        let work = Box::pin(async move { (ended(&of, running.await, &outlet, clock().duration_since(started)), None) });
+        door.hand_over(Background { begun: begun.clone(), output: output.clone(), cancel: own, work }).await?;
+        Ok(Spawned::Apart { begun, output, why })
+    }
+
+    /// Opens the log of a sub-agent that is about to run.
+    fn open(&self, launch: Launch) -> Result<Opened, String> {
+        let definition = self.definition(&launch.agent)?;
+        self.permits(definition)?;
+        let model = self.model(&launch, definition)?;
+        let (id, session) = self.session(&launch, definition)?;
+        // One that continues is another task each time.
+        let names = std::iter::once(id.clone()).chain((2..).map(|time| format!("{id}.{time}")));
+        let task = names.into_iter().find(|name| !self.known.contains(name)).unwrap_or_default();
+        let begun = Begun {
+            sort: TaskSort::Agent { id, agent: definition.name.clone() },
+            description: Some(launch.description.clone()),
+            ..Begun::command(task, CallId(launch.call.clone()), text::truncate(&launch.prompt, PROMPT))
+        };
+        let (events, inbox) = mpsc::channel(EVENTS);
+        Ok(Opened { launch, begun, model, session, below: Mailbox::new(events), inbox })
+    }
+
+    /// In plan mode only those run that change nothing.
+    fn permits(&self, definition: &Definition) -> Result<(), String> {
+        if self.standing.borrow().mode == Mode::Plan && !definition.read_only() {
             return Err(format!("In plan mode only read-only agents run; {} is not one.", definition.name));
         }
-        let (id, session) = self.session(&launch, definition)?;
+        Ok(())
+    }
+
+    /// Runs a sub-agent to its end. Waits for a free seat first.
+    async fn run(
+        self: Arc<Self>,
+        opened: Opened,
+        mailbox: Mailbox,
+        cancel: CancellationToken,
+        outlet: Outlet,
+    ) -> Result<Report, String> {
+        let Opened { launch, begun, model, session, below, mut inbox } = opened;
+        let definition = self.definition(&launch.agent)?;
+        let id = begun.agent().unwrap_or_default().to_owned();
+        let mut standing = self.standing.clone();
+        let interrupted = || Report::interrupted("", &definition.name);
+        let seat = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(interrupted()),
+            seat = self.seats.clone().acquire_owned() => seat,
+        };
+        // The semaphore is never closed.
+        let Ok(_seat) = seat else { return Ok(interrupted()) };
+        let Standing { mode, thinking, .. } = standing.borrow_and_update().clone();
+        // The mode may have become stricter while the seat was waited for.
+        self.permits(definition)?;
         let mut child = self.agent(definition, model, session, &id).map_err(|error| error.to_string())?;
         let thinking = definition.thinking.or(thinking);
         child
@@ -89,12 +185,9 @@ impl Launcher {
             .begin(definition.mode_below(mode), thinking, self.opening.as_ref())
             .map_err(|error| error.to_string())?;
 
-        let cancel = cancel.child_token();
-        let (events, inbox) = mpsc::channel(EVENTS);
-        let below = Mailbox::new(events);
         let mut watch = Watch {
-            launcher: self,
-            mailbox,
+            launcher: &self,
+            mailbox: &mailbox,
             below: &below,
             asks: FuturesUnordered::new(),
             open: Vec::new(),
@@ -102,24 +195,36 @@ impl Launcher {
             started: (self.clock)(),
             task: Task {
                 id,
-                call: CallId(launch.call.to_owned()),
+                call: CallId(launch.call.clone()),
                 agent: definition.name.clone(),
-                description: launch.description.to_owned(),
+                description: launch.description.clone(),
                 step: Step::Started,
                 tools: 0,
                 tokens: 0,
                 millis: 0,
             },
+            name: &begun.task,
+            usd: 0.0,
+            doing: String::new(),
+            outlet,
             said: String::new(),
             failure: None,
             model: (child.model.name(), child.model.spec.clone()),
         };
         let spent = child.conversation.facts().spent.len();
         watch.tell(Step::Started).await;
-        let prompt = Prompt::new(launch.prompt);
-        let run = Box::pin(child.work(prompt, &definition.skills, &below, &cancel));
-        let end = watch.over(run, inbox, &mut standing, definition).await;
-        let left = tasks::names(&child);
+        let run = Box::pin(child.work(Prompt::new(&launch.prompt), &definition.skills, &below, &cancel));
+        let mut end = watch.over(run, &mut inbox, &mut standing, definition).await;
+        let unread = loop {
+            let words = self.board.unread(&begun.task, end == TurnEnd::Done);
+            if words.is_empty() || end != TurnEnd::Done {
+                break words;
+            }
+            let words: Vec<String> = words.into_iter().map(|prompt| prompt.text).collect();
+            let run = Box::pin(child.turn(Prompt::new(words.join(BETWEEN)), &below, &cancel));
+            end = watch.over(run, &mut inbox, &mut standing, definition).await;
+        };
+        let left = tasks::names(&child) + &not_read(&unread);
         tasks::end(&mut child, "the agent that ran it ended", &below).await.map_err(|error| error.to_string())?;
         for spent in &child.conversation.facts().spent[spent..] {
             watch.spent(spent.model.clone(), spent.usage);
@@ -146,18 +251,13 @@ impl Launcher {
         let mut agents = 0;
         for call in calls.filter(|call| call.input["resume"].is_null()) {
             let said = |key: &str| call.input[key].as_str();
-            let launch = Launch {
-                call: call.id.as_str(),
-                agent: said("subagent_type").unwrap_or_default(),
-                description: "",
-                prompt: said("prompt").unwrap_or_default(),
-                model: said("model"),
-                resume: None,
-            };
-            let Ok(definition) = self.definition(launch.agent) else { continue };
+            let text = |key: &str| said(key).unwrap_or_default().to_owned();
+            let (agent, prompt, model) = (text("subagent_type"), text("prompt"), said("model").map(str::to_owned));
+            let launch = Launch { agent, prompt, model, ..Launch::default() };
+            let Ok(definition) = self.definition(&launch.agent) else { continue };
             let Ok((model, _)) = self.model(&launch, definition) else { continue };
             let tools = serde_json::to_string(&*self.below(definition).specs()).unwrap_or_default();
-            let texts = [&*definition.prompt, &tools, launch.prompt];
+            let texts = [&*definition.prompt, &tools, &launch.prompt];
             let tokens = opening + texts.into_iter().map(tokens::text).sum::<u64>();
             let usd = model.spec.prices.map(|prices| tokens as f64 * prices.uncached() / 1e6);
             agents += 1;
@@ -181,8 +281,9 @@ impl Launcher {
     }
 
     /// The model that the call names, else the definition, else the session's own.
-    fn model(&self, launch: &Launch<'_>, definition: &Definition) -> Result<(Model, Arc<tools::Settings>), String> {
-        let Some(name) = launch.model.or(definition.model.as_deref()).filter(|name| *name != "inherit") else {
+    fn model(&self, launch: &Launch, definition: &Definition) -> Result<(Model, Arc<tools::Settings>), String> {
+        let Some(name) = launch.model.as_deref().or(definition.model.as_deref()).filter(|name| *name != "inherit")
+        else {
             return Ok((self.model.clone(), self.settings.tools.clone()));
         };
         // A role is one of the provider that answers already.
@@ -194,10 +295,10 @@ impl Launcher {
     }
 
     /// A new log, or that of the sub-agent that continues.
-    fn session(&self, launch: &Launch<'_>, definition: &Definition) -> Result<(String, Session), String> {
-        let Some(id) = launch.resume else {
+    fn session(&self, launch: &Launch, definition: &Definition) -> Result<(String, Session), String> {
+        let Some(id) = launch.resume.as_deref() else {
             let cwd = &self.policy.places.cwd;
-            let begun = self.transcripts.begin(&definition.name, launch.description, cwd);
+            let begun = self.transcripts.begin(&definition.name, &launch.description, cwd);
             return begun.map_err(|error| error.to_string());
         };
         let session = match self.transcripts.resume(id) {
@@ -260,6 +361,7 @@ impl Launcher {
         child.conversation.above = Some(above);
         child.compaction.driver.work_for_an_agent();
         child.budget.purse = self.purse.clone();
+        child.tasks.board = self.board.below(id);
         let worker = Worker {
             id: id.to_owned(),
             kind: definition.name.clone(),
@@ -287,140 +389,43 @@ impl Launcher {
     }
 }
 
-/// Watches over one sub-agent: what it does becomes live lines, its questions become those of the session.
-struct Watch<'a> {
-    launcher: &'a Launcher,
-    /// Of the agent above.
-    mailbox: &'a Mailbox,
-    /// Of the sub-agent.
-    below: &'a Mailbox,
-    asks: FuturesUnordered<BoxFuture<'a, (AskId, Option<Answer>)>>,
-    /// Questions that wait, with what takes them back.
-    open: Vec<(AskId, CancellationToken)>,
-    /// Of the agent above.
-    mode: Mode,
-    started: Instant,
-    task: Task,
-    /// The last text that it said.
-    said: String,
-    failure: Option<String>,
-    model: (String, crate::provider::catalog::ModelSpec),
+/// A sub-agent that is about to run.
+struct Opened {
+    launch: Launch,
+    begun: Begun,
+    model: (Model, Arc<tools::Settings>),
+    session: Session,
+    below: Mailbox,
+    inbox: mpsc::Receiver<Event>,
 }
 
-impl<'a> Watch<'a> {
-    /// Follows the turn to its end.
-    async fn over(
-        &mut self,
-        turn: impl Future<Output = TurnEnd>,
-        mut inbox: mpsc::Receiver<Event>,
-        standing: &mut watch::Receiver<Standing>,
-        definition: &Definition,
-    ) -> TurnEnd {
-        tokio::pin!(turn);
-        let (mut known, mut level) = (standing.borrow().granted.len(), standing.borrow().thinking);
-        let end = loop {
-            tokio::select! {
-                biased;
-                Some(event) = inbox.recv() => self.event(event).await,
-                Ok(()) = standing.changed() => {
-                    let Standing { mode, granted, thinking } = standing.borrow_and_update().clone();
-                    let news = granted.get(known..).unwrap_or_default();
-                    news.iter().for_each(|(rule, source)| self.below.give(rule.clone(), *source));
-                    known = granted.len();
-                    self.mode = mode;
-                    self.below.set_mode(definition.mode_below(mode));
-                    if thinking != level && definition.thinking.is_none() {
-                        self.below.set_thinking(thinking);
-                    }
-                    level = thinking;
-                }
-                Some((id, answer)) = self.asks.next() => {
-                    self.open.retain(|(open, _)| *open != id);
-                    if let Some(answer) = answer {
-                        self.below.answer(id, answer);
-                    }
-                }
-                end = &mut turn => break end,
-            }
-        };
-        while let Ok(event) = inbox.try_recv() {
-            self.event(event).await;
-        }
-        end
-    }
-
-    async fn tell(&mut self, step: Step) {
-        self.task.step = step;
-        let elapsed = (self.launcher.clock)().duration_since(self.started);
-        self.task.millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.mailbox.emit(Event::Task(self.task.clone())).await;
-    }
-
-    fn spent(&self, model: String, usage: crate::message::Usage) {
-        let (what, spec) = (self.task.agent.clone(), self.model.1.clone());
-        // The round that heard this is still there: it waits for this run.
-        let _ = self.launcher.words.send(Word::Spent { what, model, spec, usage });
-    }
-
-    async fn event(&mut self, event: Event) {
-        match event {
-            Event::Ask(ask) => {
-                let waiting = self.open.len();
-                self.ask(ask.id, ask.question);
-                if self.open.len() > waiting {
-                    self.tell(Step::Doing { what: "waiting for your answer".into() }).await;
-                }
-            }
-            Event::AskClosed { id } => {
-                if let Some((_, token)) = self.open.iter().find(|(open, _)| *open == id) {
-                    token.cancel();
-                }
-            }
-            Event::Item(Item::CallStarted { tool, title, .. }) => {
-                self.task.tools += 1;
-                let project = self.launcher.policy.places.project.to_string_lossy();
-                let short = title.strip_prefix(&*project).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&title);
-                let what = if short.is_empty() { tool } else { format!("{tool}({short})") };
-                self.tell(Step::Doing { what }).await;
-            }
-            Event::Item(Item::Message { message, .. }) => {
-                if message.kind == Kind::Reply {
-                    let text = message.text();
-                    if !text.trim().is_empty() {
-                        self.said = text;
-                    }
-                    if let Some(usage) = message.usage {
-                        self.spent(self.model.0.clone(), usage);
-                    }
-                }
-                self.tell(Step::Said { message }).await;
-            }
-            Event::Usage(usage) => self.task.tokens = usage.context,
-            Event::Retrying { attempt, of, .. } => {
-                self.tell(Step::Doing { what: format!("waiting for the provider, attempt {attempt} of {of}") }).await;
-            }
-            Event::Error { text, .. } => self.failure = Some(text),
-            Event::Notice { text } => {
-                let text = format!("{}: {text}", self.task.agent);
-                self.mailbox.emit(Event::Notice { text }).await;
-            }
-            hook @ Event::Hook { .. } => self.mailbox.emit(hook).await,
-            _ => {}
+/// What the model is told of words that came too late.
+fn not_read(unread: &[Prompt]) -> String {
+    match unread {
+        [] => String::new(),
+        unread => {
+            let words: Vec<&str> = unread.iter().map(|prompt| prompt.text.as_str()).collect();
+            format!("\n\nIt did not read these messages: {}", words.join(BETWEEN))
         }
     }
+}
 
-    /// Puts a question of the sub-agent to the user, in its name.
-    fn ask(&mut self, id: AskId, question: Question) {
-        // A definition may plan below a session that declines whatever is not allowed.
-        if self.mode == Mode::DontAsk && matches!(question, Question::Permission { .. }) {
-            let told = "Mode dontAsk denies what is not allowed.".to_owned();
-            self.below.answer(id, Answer::Nobody { told });
-            return;
-        }
-        let asker = Asker { agent: self.task.agent.clone(), description: self.task.description.clone() };
-        let token = CancellationToken::new();
-        self.open.push((id, token.clone()));
-        let mailbox = self.mailbox;
-        self.asks.push(Box::pin(async move { (id, mailbox.ask_as(Some(asker), question, &token).await) }));
+/// How a task ended that is a sub-agent; its report is in its output, too.
+fn ended(begun: &Begun, report: Result<Report, String>, outlet: &Outlet, time: Duration) -> Ended {
+    let figures = report.as_ref().map(|report| (report.tools, report.tokens)).unwrap_or_default();
+    let output = report.map_or_else(tools::Output::error, tools::report);
+    let status = match output.outcome {
+        Outcome::Ok => Status::Completed,
+        Outcome::Interrupted => Status::Stopped,
+        Outcome::Error | Outcome::Denied => Status::Failed,
+    };
+    let mut text = Content::joined(&output.content);
+    outlet.write(&format!("\n{text}\n"));
+    if text.len() > REPORT {
+        text.truncate(text.floor_char_boundary(REPORT));
+        text.push_str("\n[Cut: all of it is at the end of the file.]");
     }
+    let (report, millis) = (AgentReport { text, tools: figures.0, tokens: figures.1 }, time.as_millis());
+    let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+    Ended { millis, report: Some(report), ..Ended::of(begun, status) }
 }

@@ -1,19 +1,24 @@
-//! Commands in the background: each runs in a task that its agent owns until it has ended. How it ended is in the log at once,
-//! and is told to the model by the next request, in the words of a message that counts as the telling.
+//! Commands and sub-agents in the background: each runs in a task that its agent owns until it has ended. How it ended is in
+//! the log at once, and is told to the model by the next request, in the words of a message that counts as the telling.
 
-mod board;
+pub mod board;
+mod outlet;
 pub mod waking;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
-pub use self::board::Board;
+pub use self::board::{Board, Figures};
+pub(super) use self::outlet::Outlet;
 use super::mailbox::Mailbox;
-use super::{Agent, Grounds};
+use super::parent_child::Word;
+use super::{Agent, Grounds, Presence, dispatch};
 use crate::message::{Attachment, Effect, Message};
 use crate::permission::{Access, Behavior};
 use crate::protocol::{Event, Item, Question};
@@ -23,20 +28,39 @@ use crate::session::entry::{Begun, Ended, EntryKind, Seq, Status};
 use crate::session::recorded::Finished;
 use crate::tools::background::{Background, Shell, State};
 use crate::tools::{self, AskFuture, Changed, Host, SearchFuture, VerdictFuture};
+use tokio_util::sync::CancellationToken;
 
 /// Most bytes of output that the model is shown with the end of a command.
 const SHOWN: u64 = 2048;
+/// How long a turn waits for sub-agents in the background where nobody is there who could wait for them.
+const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
-/// The commands of one agent that run now.
-#[derive(Default)]
+/// What one agent runs now.
 pub(super) struct Tasks {
     pub(super) board: Board,
     work: JoinSet<(Ended, Option<Changed>)>,
+    /// What sub-agents have to say.
+    words: (mpsc::UnboundedSender<Word>, mpsc::UnboundedReceiver<Word>),
     pub(super) waking: waking::Waking,
 }
 
+impl Default for Tasks {
+    fn default() -> Tasks {
+        let (work, words) = (JoinSet::new(), mpsc::unbounded_channel());
+        Tasks { board: Board::default(), work, words, waking: waking::Waking::default() }
+    }
+}
+
+/// What an agent hears of those that run.
+pub struct News(Heard);
+
+enum Heard {
+    Word(Word),
+    Over(Over),
+}
+
 /// One that has ended; calls that wait for it hear of it once that is in the log.
-pub(super) struct Over {
+struct Over {
     ended: Ended,
     changed: Option<Changed>,
     tell: watch::Sender<Option<Ended>>,
@@ -45,34 +69,47 @@ pub(super) struct Over {
 impl Tasks {
     fn begin(&mut self, background: Background) {
         let Background { begun, cancel, work, .. } = background;
-        let (task, title, record) = (begun.task.clone(), begun.title(), begun.record.clone());
+        let record = begun.record.clone();
+        let why = Some("cocode crashed while it was running".to_owned());
+        let crashed = Ended { why, ..Ended::of(&begun, Status::Failed) };
         self.board.add(begun, cancel);
         self.work.spawn(async move {
-            let why = Some("cocode crashed while it was running".to_owned());
-            let crashed = Ended { task, title, status: Status::Failed, code: None, why, millis: 0 };
             let unseen = || Finished::unseen("cocode crashed while it was running");
             let changed = record.map(|record| Changed { record: Some(record), finished: unseen() });
             AssertUnwindSafe(work).catch_unwind().await.unwrap_or((crashed, changed))
         });
     }
 
-    /// The next one that ends; never where none runs. May be dropped while it waits.
-    pub(super) async fn next(&mut self) -> Over {
+    /// The next that is heard of those that run; never where none does. What one said comes before its end. May be dropped
+    /// while it waits.
+    pub(super) async fn next(&mut self) -> News {
         loop {
-            match self.work.join_next().await {
-                Some(Ok((mut ended, changed))) => {
-                    if let Some(tell) = self.board.over(&mut ended) {
-                        return Over { ended, changed, tell };
-                    }
-                }
-                Some(Err(_)) => {}
-                None => std::future::pending().await,
+            let joined = tokio::select! {
+                biased;
+                Some(word) = self.words.1.recv() => return News(Heard::Word(word)),
+                Some(joined) = self.work.join_next() => joined,
+                else => std::future::pending().await,
+            };
+            if let Ok((mut ended, changed)) = joined
+                && let Some(tell) = self.board.over(&mut ended)
+            {
+                return News(Heard::Over(Over { ended, changed, tell }));
             }
         }
     }
 
-    fn try_next(&mut self) -> Option<Over> {
-        self.next().now_or_never()
+    /// The next word of a sub-agent. Ends wait meanwhile.
+    pub(super) async fn said(&mut self) -> Word {
+        match self.words.1.recv().await {
+            Some(word) => word,
+            // Its other end is here, too.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Where sub-agents say what they have to say.
+    pub(super) fn words(&self) -> mpsc::UnboundedSender<Word> {
+        self.words.0.clone()
     }
 
     /// As front ends show them.
@@ -81,7 +118,7 @@ impl Tasks {
     }
 }
 
-/// A command on its way to its agent, which says when it is in the log.
+/// A task on its way to its agent, which says when it is in the log.
 pub(super) struct Handed {
     background: Background,
     taken: oneshot::Sender<Result<(), String>>,
@@ -95,7 +132,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// Hands a command over.
+    /// Hands a task over.
     ///
     /// # Errors
     /// Why it was not taken.
@@ -107,7 +144,7 @@ impl Door {
     }
 }
 
-/// Opens the door of a round, and says where commands arrive.
+/// Opens the door of a round, and says where tasks arrive.
 pub(super) fn door(agent: &Agent) -> (Door, mpsc::UnboundedReceiver<Handed>) {
     let (hand, handed) = mpsc::unbounded_channel();
     let store = agent.conversation.session.store();
@@ -157,7 +194,7 @@ impl Host for Apart {
     }
 }
 
-/// Takes a command over: first the log knows of it.
+/// Takes a task over: first the log knows of it.
 pub(super) async fn take(agent: &mut Agent, Handed { background, taken }: Handed, mailbox: &Mailbox) {
     let entry = EntryKind::TaskBegun(background.begun.clone());
     // Dropped, it ends.
@@ -167,12 +204,20 @@ pub(super) async fn take(agent: &mut Agent, Handed { background, taken }: Handed
     let _ = taken.send(done.map_err(|error| error.to_string()));
 }
 
-/// Logs that one has ended, and shows it.
+/// The next that is heard of what runs. May be dropped while it waits.
+pub async fn next(agent: &mut Agent) -> News {
+    agent.tasks.next().await
+}
+
+/// Does what a sub-agent says, or logs that one has ended and shows it. Whether one has.
 ///
 /// # Errors
 /// The log cannot be written.
-pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Result<(), session::Error> {
-    let Over { ended, changed, tell } = over;
+pub async fn note(agent: &mut Agent, News(heard): News, mailbox: &Mailbox) -> Result<bool, session::Error> {
+    let Over { ended, changed, tell } = match heard {
+        Heard::Word(word) => return dispatch::take_word(agent, word, mailbox).await.map(|()| false),
+        Heard::Over(over) => over,
+    };
     if let Some(changed) = changed {
         agent.conversation.note_changed(changed, agent.settings.tools.undo, mailbox).await?;
     }
@@ -180,16 +225,76 @@ pub(super) async fn note(agent: &mut Agent, over: Over, mailbox: &Mailbox) -> Re
     mailbox.emit(Event::Item(Item::Note { text: ended.line() })).await;
     mailbox.emit(agent.tasks.shown(Some(ended.clone()))).await;
     tell.send_replace(Some(ended));
-    Ok(())
+    Ok(true)
 }
 
-/// Logs those that have ended meanwhile.
+/// Logs those that have ended meanwhile, and does what sub-agents have said.
 ///
 /// # Errors
 /// The log cannot be written.
 pub(super) async fn collect(agent: &mut Agent, mailbox: &Mailbox) -> Result<(), session::Error> {
-    while let Some(over) = agent.tasks.try_next() {
-        note(agent, over, mailbox).await?;
+    while let Some(news) = agent.tasks.next().now_or_never() {
+        note(agent, news, mailbox).await?;
+    }
+    Ok(())
+}
+
+/// Does what sub-agents have said until now.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn hear(agent: &mut Agent, mailbox: &Mailbox) -> Result<(), session::Error> {
+    while let Some(word) = agent.tasks.said().now_or_never() {
+        dispatch::take_word(agent, word, mailbox).await?;
+    }
+    Ok(())
+}
+
+/// Waits for something, and does meanwhile what sub-agents in the background say: they wait for that.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn beside<T>(
+    agent: &mut Agent,
+    mailbox: &Mailbox,
+    work: impl Future<Output = T>,
+) -> Result<T, session::Error> {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            word = agent.tasks.said() => dispatch::take_word(agent, word, mailbox).await?,
+        }
+    }
+}
+
+/// Before a turn ends: logs what has ended. Where nobody is there who could come back to them, sub-agents in the background
+/// are waited for, since their reports are what the turn was for.
+///
+/// # Errors
+/// The log cannot be written.
+pub(super) async fn settle(
+    agent: &mut Agent,
+    mailbox: &Mailbox,
+    cancel: &CancellationToken,
+) -> Result<(), session::Error> {
+    collect(agent, mailbox).await?;
+    if agent.settings.presence == Presence::Attended || agent.conversation.above.is_some() {
+        return Ok(());
+    }
+    let until = *agent.tasks.waking.patience.get_or_insert_with(|| Instant::now() + PATIENCE);
+    while agent.tasks.board.has_agents()
+        && agent.conversation.facts().tasks.newest_owed().is_none()
+        && !mailbox.has_steers()
+    {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            () = mailbox.changed() => agent.take_mode(mailbox).await?,
+            news = agent.tasks.next() => drop(note(agent, news, mailbox).await?),
+            () = tokio::time::sleep_until(until) => break,
+        }
     }
     Ok(())
 }
@@ -203,13 +308,18 @@ pub(super) async fn tell(agent: &mut Agent, mailbox: &Mailbox) -> Result<bool, s
     let owed: Vec<Ended> = agent.conversation.facts().tasks.owed().cloned().collect();
     for ended in &owed {
         let path = agent.conversation.session.store().task_output(&ended.task);
-        let output = match tools::tail(&path, SHOWN) {
-            Ok((0, _)) => "It wrote nothing.".to_owned(),
-            Ok((bytes, text)) if bytes <= SHOWN => format!("Its output, also in {}:\n{text}", path.display()),
-            Ok((bytes, text)) => {
-                format!("Its output is in {} ({bytes} bytes), which ends with:\n{text}", path.display())
+        let output = match (&ended.report, tools::tail(&path, SHOWN)) {
+            (Some(report), _) => {
+                format!("What it did is in {}. Its report:\n{}", path.display(), report.text)
             }
-            Err(error) => format!("Its output in {} cannot be read: {error}", path.display()),
+            (None, written) => match written {
+                Ok((0, _)) => "It wrote nothing.".to_owned(),
+                Ok((bytes, text)) if bytes <= SHOWN => format!("Its output, also in {}:\n{text}", path.display()),
+                Ok((bytes, text)) => {
+                    format!("Its output is in {} ({bytes} bytes), which ends with:\n{text}", path.display())
+                }
+                Err(error) => format!("Its output in {} cannot be read: {error}", path.display()),
+            },
         };
         let message = Message::attachment(Attachment::Task, &format!("{}. {output}", ended.line()));
         // One line of the log both tells it and says that it was told.
@@ -257,9 +367,9 @@ async fn end_those(
     agent.tasks.board.stop(by, &which);
     let mut noted = Ok(());
     while agent.tasks.board.all().iter().any(&which) {
-        let over = agent.tasks.next().await;
+        let news = agent.tasks.next().await;
         if noted.is_ok() {
-            noted = note(agent, over, mailbox).await;
+            noted = note(agent, news, mailbox).await.map(drop);
         }
     }
     noted

@@ -228,9 +228,9 @@ impl Turn<'_> {
                     }
                     self.mailbox.emit(Event::Notice { text: notice.into() }).await;
                 }
-                let steers = self.mailbox.take_steers();
                 // What ended while it answered is told at the next step, which there is for it.
-                tasks::collect(self.agent, self.mailbox).await?;
+                tasks::settle(self.agent, self.mailbox, self.cancel).await?;
+                let steers = self.mailbox.take_steers();
                 if steers.is_empty() && tasks::waking::continues(self.agent, None, self.mailbox).await {
                     continue;
                 }
@@ -336,15 +336,6 @@ impl Agent {
     /// Runs a turn that nobody asked for: a command in the background has ended.
     pub async fn wake(&mut self, mailbox: &Mailbox, cancel: &CancellationToken) -> TurnEnd {
         Turn { agent: self, mailbox, cancel }.run(None).await
-    }
-
-    /// Waits for the end of a command in the background, and notes it. May be dropped while it waits.
-    ///
-    /// # Errors
-    /// The log cannot be written.
-    pub async fn task_ended(&mut self, mailbox: &Mailbox) -> Result<(), session::Error> {
-        let over = self.tasks.next().await;
-        tasks::note(self, over, mailbox).await
     }
 
     /// Begins a turn in the log, with what its usage and its rules go back to.

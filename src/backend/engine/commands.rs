@@ -102,7 +102,7 @@ impl Engine {
             Builtin::Plan => return self.plan(args).await,
             Builtin::Skills => skills::act(self, args).await,
             Builtin::ReloadPlugins => plugins::reload(self, inbox).await,
-            Builtin::Tasks => waiting::stopped(self, args).await,
+            Builtin::Tasks => waiting::acted(self, args).await,
             Builtin::Memory => notes::add(self, memory_note(args).unwrap_or_default(), inbox).await,
             Builtin::Copy | Builtin::Find | Builtin::Vim | Builtin::Exit => {
                 self.fail(format!("/{name} needs a terminal")).await

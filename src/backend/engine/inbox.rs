@@ -122,7 +122,13 @@ impl Inbox {
             }
             // What it ends is not the turn's.
             Ok(Called::Builtin(Builtin::Tasks)) if !args.trim().is_empty() && look.is_some() => {
-                look.and_then(|look| waiting::stop(&look.agent.background, &args).err())
+                match look.map(|look| waiting::act(&look.agent.background, &args)) {
+                    Some(Ok(Some(text))) => {
+                        mailbox.emit(Event::Notice { text }).await;
+                        None
+                    }
+                    done => done.and_then(Result::err),
+                }
             }
             Ok(Called::Builtin(builtin)) => {
                 let looked = match look {

@@ -1,18 +1,19 @@
 //! Lists for pickers.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Setup;
-use crate::agent::Snapshot;
 use crate::agent::mailbox::Mailbox;
+use crate::agent::{Board, Figures, Snapshot, board};
 use crate::permission::{Entry, RuleSet, Source};
-use crate::protocol::report::TaskRow;
+use crate::protocol::report::{Load, TaskRow};
 use crate::protocol::{
     AgentLog, Earlier, Event, FoundList, FoundRow, Listed, MemoryRow, Part, PromptRow, RuleRow, SessionRow,
 };
-use crate::session::entry::Ended;
+use crate::session::entry::{Begun, Ended, TaskSort};
 use crate::session::recall::{self, Hit, Terms};
 use crate::session::tasks::Task;
 use crate::session::{self, Session, Transcripts, index};
@@ -47,28 +48,56 @@ pub(super) async fn tell_earlier(transcripts: &Transcripts, part: Part, mailbox:
 const TAIL: usize = 5;
 const LOOKED: u64 = 4096;
 
-/// The commands in the background that a session knows of: those that run first, then the others, newest first.
-pub(super) fn tasks(session: &Session) -> Vec<TaskRow> {
-    let row = |task: &Task| {
-        let output = session.store().task_output(&task.begun.task);
+/// What runs, of all agents, and what has run in the background of a session: what runs first, then the others, newest
+/// first.
+pub(super) fn tasks(session: &Session, background: &Board) -> Vec<TaskRow> {
+    let mut running = background.rows();
+    let row = |begun: &Begun, ended: Option<&Ended>, now: Option<board::Row>, millis: Option<u64>| {
+        let output = session.store().task_output(&begun.task);
         let written = match tools::tail(&output, LOOKED) {
             Ok((_, text)) => text,
+            // It has none until it is in the background.
+            Err(error) if now.is_some() && error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => format!("Its output cannot be read: {error}"),
+        };
+        let title = match &begun.sort {
+            TaskSort::Agent { agent, .. } => format!("{agent}: {}", begun.title()),
+            TaskSort::Shell | TaskSort::Monitor => begun.title(),
+        };
+        let worked = ended.and_then(|ended| ended.report.as_ref());
+        let worked = worked.map(|report| Load { tools: report.tools, tokens: report.tokens, ..Load::default() });
+        let (owner, load) = match now {
+            Some(board::Row { owner, figures: Figures { doing, tools, tokens, usd }, .. }) => {
+                (owner, Load { doing, tools, tokens, usd })
+            }
+            None => (None, worked.unwrap_or_default()),
         };
         let lines: Vec<String> = written.trim_end().lines().map(ansi::visible).collect();
         TaskRow {
-            task: task.begun.task.clone(),
-            title: task.begun.title(),
-            ended: task.ended.as_ref().map(Ended::how),
-            millis: match &task.ended {
-                Some(ended) => Some(ended.millis).filter(|millis| *millis > 0),
-                None => session.since(task.at),
-            },
+            task: begun.task.clone(),
+            sort: begun.sort.clone(),
+            title,
+            owner,
+            load,
+            ended: ended.map(Ended::how),
+            millis,
             tail: lines[lines.len().saturating_sub(TAIL)..].to_vec(),
             output,
         }
     };
-    let mut rows: Vec<TaskRow> = session.facts().tasks.iter().map(row).collect();
+    let known = |task: &Task| {
+        let at = running.iter().position(|row| row.begun.task == task.begun.task);
+        let millis = match &task.ended {
+            Some(ended) => Some(ended.millis).filter(|millis| *millis > 0),
+            None => session.since(task.at),
+        };
+        row(&task.begun, task.ended.as_ref(), at.map(|at| running.swap_remove(at)), millis)
+    };
+    let mut rows: Vec<TaskRow> = session.facts().tasks.iter().map(known).collect();
+    rows.extend(running.into_iter().map(|now| {
+        let millis = u64::try_from(now.time.as_millis()).unwrap_or(u64::MAX);
+        row(&now.begun.clone(), None, Some(now), Some(millis))
+    }));
     rows.reverse();
     rows.sort_by_key(|row| row.ended.is_some());
     rows

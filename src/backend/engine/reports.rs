@@ -95,7 +95,7 @@ impl<'a> Look<'a> {
             Builtin::Cost => return Some(self.cost(args, session)),
             Builtin::Diff => Report::Changes(self.changes(session).await),
             Builtin::Todos => Report::Todos(session.context().todos().to_vec()),
-            Builtin::Tasks => Report::Tasks(lists::tasks(session)),
+            Builtin::Tasks => Report::Tasks(lists::tasks(session, &self.agent.background)),
             Builtin::Status => self.status(session),
             Builtin::Sandbox => self.sandbox(session).await,
             Builtin::Thinking => Report::Thinking(self.agent.thinking(session)),

@@ -2,14 +2,14 @@
 
 use super::inbox::Inbox;
 use super::{Engine, forecast};
-use crate::agent::{Board, Presence, waking};
+use crate::agent::{Board, Presence, next_news, note_news, waking};
 use crate::hooks::Event as Hook;
-use crate::protocol::Op;
+use crate::protocol::{Event, Op};
 
 /// What an engine without anything to do hears of.
 pub(super) enum Next {
     Op(Op),
-    /// A command in the background has ended.
+    /// Something in the background has ended.
     Ended,
     Closed,
 }
@@ -25,12 +25,15 @@ pub(super) async fn next(engine: &mut Engine, inbox: &mut Inbox, worked: bool) -
         tokio::select! {
             biased;
             op = inbox.next() => return op.map_or(Next::Closed, Next::Op),
-            ended = engine.agent.task_ended(&mailbox) => {
-                if let Err(error) = ended {
+            news = next_news(&mut engine.agent) => match note_news(&mut engine.agent, news, &mailbox).await {
+                Ok(true) => return Next::Ended,
+                // A sub-agent did something.
+                Ok(false) => {}
+                Err(error) => {
                     engine.fail(error).await;
+                    return Next::Ended;
                 }
-                return Next::Ended;
-            }
+            },
             () = &mut idle, if waits => {
                 waits = false;
                 engine.agent.notify("idle_prompt", "cocode is waiting for your input");
@@ -39,7 +42,7 @@ pub(super) async fn next(engine: &mut Engine, inbox: &mut Inbox, worked: bool) -
     }
 }
 
-/// A command in the background has ended while nothing was done: the model hears of it where somebody is there to see what
+/// Something in the background has ended while nothing was done: the model hears of it where somebody is there to see what
 /// it makes of it, else with the next prompt. Whether it did.
 pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     let mailbox = engine.mailbox.clone();
@@ -56,23 +59,35 @@ pub(super) async fn wake(engine: &mut Engine, inbox: &mut Inbox) -> bool {
     true
 }
 
-/// `/tasks stop <id>`. Its end is told like that of any other.
+/// `/tasks stop <id>` and `/tasks tell <id> <message>`. An end is told like that of any other. What there is to say of it.
 ///
 /// # Errors
-/// What cannot be stopped, or is not understood.
-pub(super) fn stop(background: &Board, args: &str) -> Result<(), String> {
-    let task = args.trim().strip_prefix("stop").filter(|rest| rest.starts_with(char::is_whitespace)).map(str::trim);
-    match task {
-        Some(task) if background.stop_task(task) => Ok(()),
-        Some(task) => Err(format!("No command {task} is running in the background. `/tasks` lists them.")),
-        None => Err(format!("Unknown: `/tasks {args}`. `/tasks` lists commands, `/tasks stop b1` stops one.")),
+/// What cannot be done, or is not understood.
+pub(super) fn act(background: &Board, args: &str) -> Result<Option<String>, String> {
+    let args = args.trim();
+    let (verb, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+    let (task, words) = rest.trim().split_once(char::is_whitespace).unwrap_or((rest.trim(), ""));
+    match (verb, task, words.trim()) {
+        ("stop", task, "") if !task.is_empty() => match background.stop_task(task) {
+            true => Ok(None),
+            false => Err(format!("Nothing called {task} is running. `/tasks` lists what is.")),
+        },
+        ("tell", task, words) if !words.is_empty() => match background.tell(task, words) {
+            true => Ok(Some(format!("{task} reads your message at its next step."))),
+            false => Err(format!("No agent called {task} is running. `/tasks` lists them.")),
+        },
+        _ => Err(format!(
+            "Unknown: `/tasks {args}`. `/tasks` lists what runs, `/tasks stop b1` stops it, `/tasks tell a1 <message>` sends \
+             an agent a message."
+        )),
     }
 }
 
 /// The same between two turns.
-pub(super) async fn stopped(engine: &mut Engine, args: &str) {
-    let stopped = stop(&engine.look().agent.background, args);
-    if let Err(problem) = stopped {
-        engine.fail(problem).await;
+pub(super) async fn acted(engine: &mut Engine, args: &str) {
+    match act(&engine.look().agent.background, args) {
+        Ok(Some(text)) => engine.mailbox.emit(Event::Notice { text }).await,
+        Ok(None) => {}
+        Err(problem) => engine.fail(problem).await,
     }
 }

@@ -15,7 +15,7 @@ use crate::message::{Todo, Usage};
 use crate::permission::{Behavior, Mode};
 use crate::plugins;
 use crate::sandbox;
-use crate::session::entry::CacheBreak;
+use crate::session::entry::{CacheBreak, TaskSort};
 
 /// The answer of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,12 +113,19 @@ pub enum ServerState {
     Disabled,
 }
 
-/// A command in the background.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Something in the background, or a sub-agent that its call waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRow {
     /// What `/tasks stop` calls it.
     pub task: String,
+    #[serde(default)]
+    pub sort: TaskSort,
     pub title: String,
+    /// The sub-agent whose command it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    #[serde(default)]
+    pub load: Load,
     /// How it ended; none while it runs.
     pub ended: Option<String>,
     /// How long it runs, or ran, as far as that is known.
@@ -128,6 +135,23 @@ pub struct TaskRow {
     pub tail: Vec<String>,
     /// Where all of that is.
     pub output: PathBuf,
+}
+
+/// What something in the background takes, as far as that is known.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Load {
+    /// What an agent does now, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub doing: String,
+    /// Calls of an agent.
+    #[serde(default)]
+    pub tools: u32,
+    /// Tokens in its window.
+    #[serde(default)]
+    pub tokens: u64,
+    /// Dollars.
+    #[serde(default)]
+    pub usd: f64,
 }
 
 /// What a session came to.

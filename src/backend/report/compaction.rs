@@ -68,7 +68,7 @@ pub fn lines(receipt: &Receipt) -> Vec<String> {
         (kept.files, "file", "files"),
         (kept.todos, "todo", "todos"),
         (kept.skills, "skill", "skills"),
-        (kept.tasks as u64, "background command", "background commands"),
+        (kept.tasks as u64, "background task", "background tasks"),
     ]);
     if kept.plan {
         stays.push("the plan".into());

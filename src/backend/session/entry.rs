@@ -19,7 +19,7 @@ use crate::thinking::Level;
 pub use self::decided::{Decided, Decider, Lasts, Matter};
 pub use self::ledger::{Ledger, Line, Sort, Who};
 pub use self::request::{By, CacheBreak, Cause, Frozen, Segment, Sent};
-pub use self::task::{Begun, Ended, Status};
+pub use self::task::{AgentReport, Begun, Ended, Status, TaskSort};
 pub use self::version::{Along, Content, Replaced, Version};
 
 /// Version that this program writes.
@@ -238,7 +238,7 @@ pub enum EntryKind {
     CacheBroke(CacheBreak),
     /// Something that waited for a word was decided.
     Decided(Decided),
-    /// A command is about to continue in the background: how it ends is owed to the model.
+    /// A command or a sub-agent is about to continue in the background: how it ends is owed to the model.
     TaskBegun(Begun),
     /// It has ended. A message with `Effect::Told` pays what is owed.
     TaskEnded(Ended),

@@ -1,4 +1,4 @@
-//! Commands in the background as the log tells of them. How each ended is owed to the model until a message that counts tells
+//! What runs in the background, as the log tells of it. How each task ended is owed to the model until a message that counts tells
 //! it: a fold over all entries, so that neither a crash nor a compaction forgets a debt or pays it twice.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::message::Effect;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tasks(Vec<Task>);
 
-/// One command.
+/// One command or sub-agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The entry that began it.
@@ -140,8 +140,7 @@ mod tests {
     }
 
     fn ended(task: &str, status: Status) -> EntryKind {
-        let task = task.to_owned();
-        EntryKind::TaskEnded(Ended { title: String::new(), status, code: None, why: None, millis: 1, task })
+        EntryKind::TaskEnded(Ended::of(&Begun::command(task, CallId::nth(1), ""), status))
     }
 
     /// As an agent does before each request.
@@ -216,7 +215,7 @@ mod tests {
                         count += 1;
                         let (task, call) = (format!("b{count}"), CallId::nth(count));
                         running.push(task.clone());
-                        let begun = Begun { task, call, command: "sleep 1".into(), description: None, record: None };
+                        let begun = Begun::command(task, call, "sleep 1");
                         session.append(EntryKind::TaskBegun(begun)).unwrap();
                     }
                     Act::End(nth) if !running.is_empty() => {
@@ -274,10 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_owed() {
-        let begun = |task: &str| {
-            let (task, call) = (task.to_owned(), CallId::nth(1));
-            EntryKind::TaskBegun(Begun { task, call, command: "make".into(), description: None, record: None })
-        };
+        let begun = |task: &str| EntryKind::TaskBegun(Begun::command(task, CallId::nth(1), "make"));
         let notice = |task: &str| said(Message { effects: told(task), ..Message::attachment(Attachment::Task, "") });
         let (done, lost) = (|task| ended(task, Status::Completed), |task| ended(task, Status::Stopped));
         for (kinds, owed, running) in [

@@ -1,5 +1,6 @@
-//! Task: launches a sub-agent and brings its report.
+//! Task: launches a sub-agent, and brings its report or lets it continue in the background.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,23 +10,46 @@ use crate::agents::Definitions;
 use crate::message::{Display, Outcome};
 use crate::permission::{Access, Ruled};
 use crate::protocol::TurnEnd;
+use crate::session::entry::Begun;
 
 use super::call::Typed;
 use super::{After, Call, Context, Dirs, Manners, Offered, Output, file};
 
 /// What the agent is asked to launch.
-#[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
     /// Our id of the call that launches.
-    pub call: &'a str,
+    pub call: String,
     /// The type, as a definition names it.
-    pub agent: &'a str,
-    pub description: &'a str,
-    pub prompt: &'a str,
+    pub agent: String,
+    pub description: String,
+    pub prompt: String,
     /// A role, an id or `provider/id` in place of what the definition says.
-    pub model: Option<&'a str>,
+    pub model: Option<String>,
     /// The id of an earlier sub-agent that continues.
-    pub resume: Option<&'a str>,
+    pub resume: Option<String>,
+    /// The call is answered at once.
+    pub background: bool,
+}
+
+/// What a launch led to.
+#[derive(Debug)]
+pub enum Spawned {
+    /// The call waited for its end.
+    Reported(Report),
+    /// It continues in the background.
+    Apart { begun: Begun, output: PathBuf, why: Away },
+    /// The one that was to be resumed still runs: it reads the prompt at its next step.
+    Told { id: String },
+}
+
+/// Why a sub-agent is in the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Away {
+    /// The model launched it there.
+    Launched,
+    /// The user moved it.
+    Moved,
 }
 
 /// How a sub-agent ended.
@@ -83,9 +107,11 @@ pub(super) struct Input {
     /// haiku, sonnet or opus; overrides the type's model
     #[serde(default)]
     model: Option<String>,
-    /// Id of an earlier agent to continue
+    /// Id of an agent to continue
     #[serde(default)]
     resume: Option<String>,
+    #[serde(default)]
+    run_in_background: Option<bool>,
 }
 
 impl Task {
@@ -128,22 +154,44 @@ impl Typed for Task {
         let title = file::one_line(&format!("{}: {}", input.subagent_type.trim(), input.description.trim()));
         let agent = definition.name.clone();
         let access = Access::Agent { kind: agent.clone(), read_only: definition.read_only() };
-        let work = |context: Context| async move {
+        let work = move |context: Context| async move {
+            let given = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
             let launch = Launch {
-                call: &context.call,
-                agent: &agent,
-                description: input.description.trim(),
-                prompt: &input.prompt,
-                model: input.model.as_deref().map(str::trim).filter(|model| !model.is_empty()),
-                resume: input.resume.as_deref().map(str::trim).filter(|id| !id.is_empty()),
+                call: context.call.clone(),
+                agent,
+                description: input.description.trim().to_owned(),
+                prompt: input.prompt,
+                model: given(input.model),
+                resume: given(input.resume),
+                background: input.run_in_background == Some(true),
             };
             match context.host.spawn_agent(launch).await {
-                Ok(report) => output(report),
+                Ok(Spawned::Reported(report)) => output(report),
+                Ok(Spawned::Apart { begun, output, why }) => apart(&begun, output, why),
+                Ok(Spawned::Told { id }) => {
+                    Output::ok(format!("Agent {id} is still running. It reads your message at its next step."))
+                }
                 Err(problem) => Output::error(problem),
             }
         };
         Ok(Call::new(access, title, work))
     }
+}
+
+/// What the model is told of a sub-agent that continues in the background.
+fn apart(begun: &Begun, output: PathBuf, why: Away) -> Output {
+    let (task, id) = (&begun.task, begun.agent().unwrap_or(&begun.task));
+    let (told, word) = match why {
+        Away::Launched => (format!("Agent {task} is running in the background"), "running"),
+        Away::Moved => (format!("The user moved agent {task} to the background, where it continues"), "moved to run"),
+    };
+    let text = format!(
+        "{told}. You are told its report when it ends, so do not wait for it, poll, or do its work yourself. What it does is \
+         written to {}. TaskStop ends it; Task with `resume: \"{id}\"` sends it a message.",
+        output.display()
+    );
+    let display = Display::Launched { id: id.to_owned(), output, text: format!("{word} in the background as {task}") };
+    Output { display: Some(display), ..Output::ok(text) }
 }
 
 /// What the model is told of a sub-agent that ended.

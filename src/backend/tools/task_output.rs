@@ -1,4 +1,4 @@
-//! TaskOutput: what a command in the background has written. Models are not told of it, since Read and Grep do as well; skills
+//! TaskOutput: what a task in the background has written. Models are not told of it, since Read and Grep do as well; skills
 //! and settings that name it, or its older name, work.
 
 use std::fs::File;
@@ -44,7 +44,7 @@ impl Typed for TaskOutput {
     type Input = Input;
 
     const NAME: &'static str = "TaskOutput";
-    const ABOUT: &'static str = "Shows what a command in the background has written.";
+    const ABOUT: &'static str = "Shows what a task in the background has written.";
     const MANNERS: Manners =
         Manners { offered: Offered::Nobody, needs_room: true, aliases: &["BashOutput"], ..Manners::READS };
 
@@ -75,8 +75,8 @@ async fn show(id: &str, wait: Option<Duration>, context: &Context) -> Output {
         },
     };
     let (state, effects) = match &ended {
-        Some(ended) => (ended.line(), vec![Effect::Told { task: id.to_owned() }]),
-        None => (format!("Background command {id} ({}) is still running", shell.begun.title()), Vec::new()),
+        Some(ended) => (ended.line(), vec![Effect::Told { task: ended.task.clone() }]),
+        None => (shell.begun.runs(), Vec::new()),
     };
     let path = shell.output.display();
     let text = match tail(&shell.output, SHOWN) {

@@ -1,4 +1,4 @@
-//! TaskStop: ends a command in the background.
+//! TaskStop: ends a command or a sub-agent in the background.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -46,10 +46,11 @@ pub(super) fn named(ids: [Option<String>; 2]) -> String {
     ids.into_iter().flatten().map(|id| id.trim().to_owned()).find(|id| !id.is_empty()).unwrap_or_default()
 }
 
-/// The command of that id, or what the model is told instead.
+/// The task of that id, or what the model is told instead. A sub-agent goes by its own id, too.
 pub(super) fn find(id: &str, context: &Context) -> Result<Shell, String> {
     let mut shells = context.host.shells();
-    if let Some(at) = shells.iter().position(|shell| shell.begun.task == id) {
+    let agent = || shells.iter().rposition(|shell| shell.begun.agent() == Some(id));
+    if let Some(at) = shells.iter().position(|shell| shell.begun.task == id).or_else(agent) {
         return Ok(shells.swap_remove(at));
     }
     let running = shells.iter().filter(|shell| matches!(shell.state, State::Running(_)));
@@ -61,7 +62,7 @@ pub(super) fn find(id: &str, context: &Context) -> Result<Shell, String> {
     };
     match id {
         "" => Err(format!("Parameter `task_id` is missing. {running}")),
-        id => Err(format!("No command {id:?} in the background. {running}")),
+        id => Err(format!("Nothing called {id:?} in the background. {running}")),
     }
 }
 
@@ -83,7 +84,7 @@ async fn stop(id: &str, context: &Context) -> Output {
                 None => format!("Stopped {id}."),
             };
             // It is told with that: no notice follows.
-            let effects = vec![Effect::Told { task: id.to_owned() }];
+            let effects = vec![Effect::Told { task: shell.begun.task }];
             Output { effects, ..Output::ok(format!("{text} Its output is in {output}.")) }
         }
     }

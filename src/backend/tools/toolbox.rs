@@ -233,7 +233,7 @@ mod tests {
     fn specs_are_small_and_plain() {
         let json = serde_json::to_string(&*Toolbox::builtin().specs()).unwrap();
         // Part of the first request's 18 kB; the system prompt and later tools need the rest.
-        assert!(json.len() < 10_500, "{} bytes", json.len());
+        assert!(json.len() < 10_700, "{} bytes", json.len());
         for word in ["$schema", "\"title\"", "\"format\"", "$ref", "$defs", "\"null\""] {
             assert!(!json.contains(word), "{word} in {json}");
         }

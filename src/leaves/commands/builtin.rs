@@ -299,9 +299,9 @@ const ROWS: [Row; Builtin::Exit as usize + 1] = {
             .looks(always)
             .list(ListKind::Changes),
         Row::new(Todos, "todos", "Show the agent's todo list").looks(always),
-        Row::new(Tasks, "tasks", "List commands in the background with the end of their output, or stop one")
+        Row::new(Tasks, "tasks", "List what runs in the background, stop something, or send an agent a message")
             .looks(bare)
-            .hint("[stop id]")
+            .hint("[stop id | tell id message]")
             .also(&["bashes"]),
         Row::new(Doctor, "doctor", "Check the installation").looks(always),
         Row::new(BugReport, "bug-report", "Write a bug report to a file; nothing is sent").looks(always),

@@ -1,6 +1,7 @@
 //! What a front end draws for a result of a tool.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ pub enum Display {
     Todos { items: Vec<Todo> },
     /// A sub-agent that ran: the name of its transcript, the calls it made, tokens in its window, its time.
     Agent { id: String, tools: u32, tokens: u64, millis: u64 },
+    /// A sub-agent that continues in the background: the name of its transcript, where its output goes, and a word for people.
+    Launched { id: String, output: PathBuf, text: String },
     /// The final answer as it was accepted: a hook may have rewritten what the model sent.
     Answer { value: serde_json::Value },
 }
@@ -46,7 +49,7 @@ impl Display {
     /// The one line that it is, if it is one.
     pub fn line(&self) -> Option<Cow<'_, str>> {
         match self {
-            Display::Line { text } => Some(Cow::Borrowed(text)),
+            Display::Line { text } | Display::Launched { text, .. } => Some(Cow::Borrowed(text)),
             Display::Said { answers } => {
                 let row = |said: &Said| match said.header.as_str() {
                     "" => said.words.clone(),

@@ -178,7 +178,7 @@ impl Call {
                 diff::summary(diff).trim_start_matches("new, ").to_owned()
             }
             (_, Some(Display::Diff(diff))) => diff::summary(diff),
-            (_, Some(told @ (Display::Line { .. } | Display::Said { .. }))) => {
+            (_, Some(told @ (Display::Line { .. } | Display::Said { .. } | Display::Launched { .. }))) => {
                 told.line().map(|text| text::clean_line(&text)).unwrap_or_default()
             }
             (_, Some(Display::Todos { items })) if detail == Detail::Whole => {
@@ -219,7 +219,7 @@ impl Call {
             (Outcome::Ok, Some(Display::Diff(change))) => diff_rows(change, width, theme, detail),
             (Outcome::Ok, Some(Display::Todos { items })) if begun(items) && detail != Detail::Whole => Vec::new(),
             (Outcome::Ok, Some(Display::Todos { items })) => todo_rows(items, width, theme),
-            (Outcome::Ok, Some(told @ (Display::Line { .. } | Display::Said { .. })))
+            (Outcome::Ok, Some(told @ (Display::Line { .. } | Display::Said { .. } | Display::Launched { .. })))
                 if detail != Detail::Whole && self.told_below(width, detail) =>
             {
                 let text = told.line().unwrap_or_default();

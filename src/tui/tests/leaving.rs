@@ -1,18 +1,12 @@
-//! Leaving while commands run in the background.
+//! Leaving while something runs in the background.
 
 use super::*;
 
-const ASKS: &str = "Exit? 2 commands run in the background";
+const ASKS: &str = "Exit? 2 tasks run in the background";
 const SHUTDOWN: &str = r#"{"op":"shutdown"}"#;
 
 fn running(count: usize) -> Event {
-    let task = |n: usize| Begun {
-        task: format!("b{n}"),
-        call: CallId::nth(1),
-        command: "make".into(),
-        description: None,
-        record: None,
-    };
+    let task = |n: usize| Begun::command(format!("b{n}"), CallId::nth(1), "make");
     Event::Background { running: (0..count).map(task).collect(), ended: None }
 }
 
@@ -43,7 +37,7 @@ fn who_leaves_commands_running_is_asked_once() {
 fn waiting_ends_with_the_last_command() {
     let mut run = Run::new(80, 24);
     run.event(running(2)).keys("<ctrl+d><enter>");
-    assert!(run.screen().contains("exiting once the background commands have ended"), "{}", run.screen());
+    assert!(run.screen().contains("exiting once the background tasks have ended"), "{}", run.screen());
     run.event(running(1));
     assert_eq!(run.sent(), "");
     run.event(running(0));
@@ -79,7 +73,7 @@ fn the_question_fits_a_small_screen() {
     run.event(running(1)).keys("<ctrl+d>");
     assert_snapshot!(run.screen(), @r"
         ───
-        Exit? 1 command runs in the background
+        Exit? 1 task runs in the background
         filter: ▏
         › Wait, then exit
           Stop and exit  What they wrote is kept

@@ -95,7 +95,7 @@ fn lead(row: &mut Row, theme: &Theme) {
 /// The sub-agent that a call launched.
 pub(super) fn agent(call: &Call) -> Option<&str> {
     match call.result.as_ref().and_then(|result| result.display.as_ref()) {
-        Some(Display::Agent { id, .. }) => Some(id),
+        Some(Display::Agent { id, .. } | Display::Launched { id, .. }) => Some(id),
         _ => call.task.as_ref().map(|task| task.id.as_str()),
     }
 }

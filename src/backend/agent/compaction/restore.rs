@@ -53,7 +53,7 @@ impl Compaction {
     }
 }
 
-/// How commands in the background are: those that run, with what they wrote last, then those of which the conversation was
+/// How tasks in the background are: those that run, with what they wrote last, then those of which the conversation was
 /// told since it was last compacted, where that leaves it now. What it is owed, it is told anyway.
 fn tasks(conversation: &Conversation, keep_from: Seq) -> Vec<String> {
     let (store, all) = (conversation.session.store(), &conversation.facts().tasks);
@@ -64,12 +64,7 @@ fn tasks(conversation: &Conversation, keep_from: Seq) -> Vec<String> {
             Ok((bytes, text)) => format!("{bytes} bytes until now, which end with:\n{}", text.trim_end()),
             Err(error) => format!("which cannot be read: {error}"),
         };
-        format!(
-            "Background command {} ({}) is still running. Its output is in {}: {written}",
-            begun.task,
-            begun.title(),
-            path.display()
-        )
+        format!("{}. Its output is in {}: {written}", begun.runs(), path.display())
     });
     let since = conversation.session.last_boundary().unwrap_or_default();
     let ended = all.iter().rev().filter(|task| task.told.is_some_and(|told| (since..keep_from).contains(&told)));

@@ -472,12 +472,12 @@ impl Agent {
     ) -> Result<Waited, session::Error> {
         self.notify("permission_prompt", &format!("cocode needs your permission to use {}", ready.call.name));
         let open = cancel.child_token();
-        let asked = mailbox.ask(question, &open);
-        tokio::pin!(asked);
+        let mut asked = std::pin::pin!(mailbox.ask(question, &open));
         loop {
             let answer = tokio::select! {
                 biased;
                 () = mailbox.changed() => None,
+                word = self.tasks.said() => super::take_word(self, word, mailbox).await.map(|()| None)?,
                 answer = &mut asked => Some(answer),
             };
             self.take_mode(mailbox).await?;

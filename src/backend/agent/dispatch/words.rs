@@ -9,7 +9,7 @@ use crate::session;
 use crate::session::entry::EntryKind;
 
 /// Does what a sub-agent says.
-pub(super) async fn take(agent: &mut Agent, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
+pub(in crate::agent) async fn take(agent: &mut Agent, word: Word, mailbox: &Mailbox) -> Result<(), session::Error> {
     match word {
         Word::Note { note, noted } => {
             // The one who asks may have been cancelled meanwhile.

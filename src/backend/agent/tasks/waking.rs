@@ -1,6 +1,8 @@
 //! How far the agent may continue by itself, as commands in the background end: it could start another one each time that it
 //! is told of an end, and nobody may be there to see it.
 
+use tokio::time::Instant;
+
 use super::super::Agent;
 use super::super::mailbox::Mailbox;
 use crate::protocol::{Event, TurnEnd};
@@ -25,6 +27,8 @@ pub(in crate::agent) struct Waking {
     told: bool,
     /// The turn ended at its limit, and said so.
     limit: bool,
+    /// Until when sub-agents in the background are waited for.
+    pub(super) patience: Option<Instant>,
 }
 
 /// Why an end waits for the next prompt.
@@ -41,10 +45,10 @@ impl Held {
         let why = match self {
             Held::Stopped => "The agent was stopped, so".to_owned(),
             Held::Requests(most) => {
-                format!("The agent has made its {most} model calls, those after background commands included, so")
+                format!("The agent has made its {most} model calls, those after background tasks included, so")
             }
             Held::Times => format!(
-                "The agent has continued {MOST} times in a row because background commands of its own ended, so now"
+                "The agent has continued {MOST} times in a row because background tasks of its own ended, so now"
             ),
         };
         format!("{why} it waits for you: your next prompt tells it what ended. `continue` is enough.")

@@ -1,4 +1,4 @@
-//! A command in the background, as the log tells of it: that it began, and how it ended.
+//! What runs in the background, a command or a sub-agent, as the log tells of it: that it began, and how it ended.
 
 use std::time::Duration;
 
@@ -10,12 +10,42 @@ use crate::stdx::{ansi, text};
 /// Most characters of a title.
 const TITLE: usize = 60;
 
-/// A command that continues after its call was answered.
+/// What a task is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TaskSort {
+    #[default]
+    Shell,
+    /// A command whose lines the model reads as they come.
+    Monitor,
+    /// A sub-agent: the id by which it is resumed, and its type.
+    Agent { id: String, agent: String },
+}
+
+impl TaskSort {
+    fn is_shell(&self) -> bool {
+        *self == TaskSort::Shell
+    }
+
+    /// For people and models.
+    pub fn name(&self) -> &'static str {
+        match self {
+            TaskSort::Shell => "command",
+            TaskSort::Monitor => "monitor",
+            TaskSort::Agent { .. } => "agent",
+        }
+    }
+}
+
+/// A command or a sub-agent that continues after its call was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
     /// Names it, and its output: `tasks/<task>.output` in the session's folder.
     pub task: String,
     pub call: CallId,
+    #[serde(default, skip_serializing_if = "TaskSort::is_shell")]
+    pub sort: TaskSort,
+    /// Of a sub-agent: its prompt, up to a limit.
     pub command: String,
     /// What it does, as the model says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,6 +56,25 @@ pub struct Begun {
 }
 
 impl Begun {
+    /// A command of which nothing else is known.
+    pub fn command(task: impl Into<String>, call: CallId, command: impl Into<String>) -> Begun {
+        let (task, command) = (task.into(), command.into());
+        Begun { task, call, sort: TaskSort::Shell, command, description: None, record: None }
+    }
+
+    /// The id of the sub-agent that it is.
+    pub fn agent(&self) -> Option<&str> {
+        match &self.sort {
+            TaskSort::Agent { id, .. } => Some(id),
+            TaskSort::Shell | TaskSort::Monitor => None,
+        }
+    }
+
+    /// That it has not ended, for models.
+    pub fn runs(&self) -> String {
+        format!("Background {} {} ({}) is still running", self.sort.name(), self.task, self.title())
+    }
+
     /// One line for people: what it does, else the command.
     pub fn title(&self) -> String {
         let said = self.description.as_deref().map(str::trim).filter(|said| !said.is_empty());
@@ -47,6 +96,8 @@ pub struct Ended {
     pub task: String,
     /// As `Begun::title`.
     pub title: String,
+    #[serde(default, skip_serializing_if = "TaskSort::is_shell")]
+    pub sort: TaskSort,
     pub status: Status,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i32>,
@@ -55,6 +106,20 @@ pub struct Ended {
     pub why: Option<String>,
     /// How long it ran.
     pub millis: u64,
+    /// Of a sub-agent: what came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<AgentReport>,
+}
+
+/// What a sub-agent did, and what it has to say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentReport {
+    /// As the model reads it, up to a limit.
+    pub text: String,
+    /// Calls that it made.
+    pub tools: u32,
+    /// Tokens that stood in its window at the end.
+    pub tokens: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,16 +133,16 @@ pub enum Status {
 }
 
 impl Ended {
+    /// How something ended of which nothing else is known.
+    pub fn of(begun: &Begun, status: Status) -> Ended {
+        let (task, title, sort) = (begun.task.clone(), begun.title(), begun.sort.clone());
+        Ended { task, title, sort, status, code: None, why: None, millis: 0, report: None }
+    }
+
     /// Where it ended with whatever ran it; nobody knows how long it had run.
     pub fn with_its_session(begun: &Begun) -> Ended {
-        Ended {
-            task: begun.task.clone(),
-            title: begun.title(),
-            status: Status::Stopped,
-            code: None,
-            why: Some("the session ended or was copied while it ran".into()),
-            millis: 0,
-        }
+        let why = Some("the session ended or was copied while it ran".into());
+        Ended { why, ..Ended::of(begun, Status::Stopped) }
     }
 
     /// `failed (exit code 2)`, `stopped (by the user)`.
@@ -100,6 +165,6 @@ impl Ended {
             0 => String::new(),
             millis => format!(" after {}", text::duration(Duration::from_millis(millis))),
         };
-        format!("Background command {} ({}) {}{after}", self.task, self.title, self.how())
+        format!("Background {} {} ({}) {}{after}", self.sort.name(), self.task, self.title, self.how())
     }
 }

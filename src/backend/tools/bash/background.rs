@@ -122,12 +122,13 @@ fn task(input: &Input, context: &Context) -> (Begun, PathBuf) {
         Undoing::Recorded(record) => Some(record.clone()),
         Undoing::Off | Undoing::Compared(_) => None,
     };
-    (Begun { task, call: CallId(context.call.clone()), command, description, record }, output)
+    let begun = Begun::command(task, CallId(context.call.clone()), command);
+    (Begun { description, record, ..begun }, output)
 }
 
 /// Runs a command to its end, which is told.
 fn ended(begun: &Begun, running: impl Future<Output = Result<Done, Output>> + Send + 'static) -> Work {
-    let (task, title) = (begun.task.clone(), begun.title());
+    let ended = Ended::of(begun, Status::Failed);
     Box::pin(async move {
         match running.await {
             Ok(Done { output, status, code, why, millis }) => {
@@ -135,11 +136,11 @@ fn ended(begun: &Begun, running: impl Future<Output = Result<Done, Output>> + Se
                     After::Changed(changed) => Some(changed),
                     _ => None,
                 });
-                (Ended { task, title, status, code, why, millis }, changed)
+                (Ended { status, code, why, millis, ..ended }, changed)
             }
             Err(refused) => {
                 let why = Some(Content::joined(&refused.content));
-                (Ended { task, title, status: Status::Failed, code: None, why, millis: 0 }, None)
+                (Ended { why, ..ended }, None)
             }
         }
     })

@@ -32,8 +32,8 @@ impl Picker {
             ("Stay", "", Choice::Nothing),
         ];
         let title = match running {
-            1 => "Exit? 1 command runs in the background".to_owned(),
-            running => format!("Exit? {running} commands run in the background"),
+            1 => "Exit? 1 task runs in the background".to_owned(),
+            running => format!("Exit? {running} tasks run in the background"),
         };
         Picker::new(title, None, rows.map(|(label, detail, choice)| Item::new(label, detail, choice)).into())
     }

@@ -11,7 +11,7 @@ impl Fixture {
         let script = format!("{first}\necho > ../begun\nread -r _ < ../go\n{second}");
         let (record, running) = self.start(&script, None);
         let (task, call) = (record.clone(), CallId::nth(9));
-        let begun = Begun { task, call, command: script, description: None, record: Some(record.clone()) };
+        let begun = Begun { record: Some(record.clone()), ..Begun::command(task, call, script) };
         self.session.append(EntryKind::TaskBegun(begun)).unwrap();
         self.by_hand("read -r _ < ../begun");
         (record, running)
