@@ -206,14 +206,12 @@ impl Driver {
         self.meter.used(context)
     }
 
-    /// Tokens that the window has left for an answer with so much behind the conversation. The floor is for requests that nothing could make fit: an answer of
-    /// a few words would only be cut off.
+    /// Tokens that the window has left for an answer with so much behind the conversation. The floor is for requests that
+    /// nothing could make fit: an answer of a few words would only be cut off.
     pub fn room_for_output(&self, context: &Context, behind: Load) -> u64 {
         const LEAST: u64 = 1_024;
         let Some(window) = self.window.tokens else { return u64::MAX };
-        // A provider may count denser than the margin until it has been seen: servers that add input and answer up refuse that.
-        let most = self.meter.most(context) + self.meter.of(behind);
-        window.saturating_sub(most + most / 50).max(LEAST.min(window / 8))
+        self.window.left(self.meter.most(context) + self.meter.of(behind)).max(LEAST.min(window / 8))
     }
 
     /// Begins to prepare a request.

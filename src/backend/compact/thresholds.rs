@@ -19,6 +19,12 @@ impl Window {
         let tokens = counts.then_some(tokens);
         Window { tokens, max_output: u64::from(max_output) }
     }
+
+    /// Tokens that are left for an answer to a request of so many at most. A provider may count denser than was seen of it
+    /// until now, and servers that add input and answer up refuse what does not fit.
+    pub fn left(self, most: u64) -> u64 {
+        self.tokens.map_or(u64::MAX, |tokens| tokens.saturating_sub(most + most / 50))
+    }
 }
 
 /// Marks in tokens: `0 <= warning <= target <= blocking <= available`.

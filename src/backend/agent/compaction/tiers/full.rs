@@ -306,7 +306,7 @@ impl Attempt<'_> {
             return Ok(Err(Failed { reason: FailureReason::PromptTooLong, text, error: None }));
         }
         let room = |messages: &[Arc<Message>]| {
-            let left = window.tokens.unwrap_or(u64::MAX).saturating_sub(weight(messages)).max(LEAST_OUTPUT);
+            let left = window.left(weight(messages)).max(LEAST_OUTPUT);
             model.spec.max_output.min(u32::try_from(left).unwrap_or(u32::MAX))
         };
         let request = Request {
