@@ -9,6 +9,7 @@ mod control;
 mod host;
 mod input;
 mod lines;
+mod mirror;
 mod names;
 mod nobody;
 mod partial;
@@ -20,6 +21,7 @@ mod work;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tempfile::TempPath;
@@ -34,6 +36,7 @@ use crate::protocol::{Event, ModelShare, Op, SessionInfo};
 use background::Background;
 use host::{Busy, Host};
 use input::{Line, Lines, Steering, Typed};
+use mirror::Mirror;
 use names::Names;
 use partial::Partial;
 use permits::Calls;
@@ -102,7 +105,7 @@ pub struct Talk {
 }
 
 /// What a run is asked to be.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Manner {
     /// The model was chosen, and is not just what was left.
     pub named: bool,
@@ -111,6 +114,8 @@ pub struct Manner {
     /// Mode Bypass may be chosen.
     pub may_bypass: bool,
     pub talk: Talk,
+    /// The folder of Claude Code's sessions that the copy of this one goes to.
+    pub mirror_in: Option<PathBuf>,
     /// The program reads `session_state_changed`, and does not pass it on where the inner flag says so.
     pub states: Option<bool>,
 }
@@ -136,6 +141,7 @@ async fn run(
         host: Host::new(manner.talk),
         may_bypass: manner.may_bypass,
         states: manner.states,
+        mirror: None,
         manner,
         stream,
         busy: Busy::Not,
@@ -235,6 +241,8 @@ struct Run<'a> {
     busy: Busy,
     may_bypass: bool,
     states: Option<bool>,
+    /// The copy of the session for the lists of the SDKs.
+    mirror: Option<Mirror>,
     /// The last call of each tool.
     tools: Calls,
     /// Names of prompts.
@@ -288,6 +296,10 @@ pub async fn start(
         (false, false) => None,
     };
     let may_bypass = setup.may_bypass || setup.mode == Some(Mode::Bypass);
-    let manner = Manner { named, schema: setup.output_schema.is_some(), may_bypass, talk, states };
+    let mirrored = setup.loaded.config.sessions.claude_mirror.unwrap_or(talk.sdk || talk.mirror);
+    let named_folder = setup.env.path("CLAUDE_CONFIG_DIR").filter(|path| path.is_absolute());
+    let claude = named_folder.or_else(|| Some(setup.env.user_home.as_ref()?.join(".claude")));
+    let schema = setup.output_schema.is_some();
+    let manner = Manner { named, schema, may_bypass, talk, mirror_in: claude.filter(|_| mirrored), states };
     run(engine::start(setup), (lines, stream, begun), output, stops, (out, err), manner).await
 }

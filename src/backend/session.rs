@@ -55,6 +55,6 @@ pub use history_view::{PromptRow, read_history, read_part};
 pub use index::Summary;
 pub use log::FILE as LOG_FILE;
 pub use pictures::{LARGEST as LARGEST_PICTURE, Pictures};
-pub use session::{Clock, Session};
+pub use session::{Clock, Session, rfc3339};
 pub use transcripts::Transcripts;
 pub use undo::{Restored, Rewound};

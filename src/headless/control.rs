@@ -174,7 +174,7 @@ async fn interrupt(run: &mut Run<'_>, handle: &Handle, body: &Value, prompts: &m
 }
 
 async fn set_mode(run: &mut Run<'_>, handle: &Handle, mode: &Value) -> outside::Answer {
-    let mode: Mode = serde_json::from_value(mode.clone()).map_err(|_| format!("there is no permission mode {mode}"))?;
+    let mode: Mode = serde_json::from_value(mode.clone()).map_err(|_| format!("unknown permission mode {mode}"))?;
     let bypass = mode == Mode::Bypass && !run.may_bypass;
     if bypass {
         return Err("bypassPermissions has to be allowed when the session starts".to_owned());

@@ -250,7 +250,14 @@ pub(super) async fn hear(run: &mut Run<'_>, handle: &Handle, event: Event) -> io
                 Err(event) => return Ok(Some(*event)),
                 Ok(None) => {}
                 Ok(Some(Served { id, body, shape, found, .. })) => match answers::answer(run, shape, &body, &found) {
-                    answers::Answered::Now(answer) => run.line(&lines::control(&id, answer))?,
+                    answers::Answered::Now(answer) => {
+                        if let (Ok(_), Some("rename_session"), Some(title)) =
+                            (&answer, body["subtype"].as_str(), body["title"].as_str())
+                        {
+                            run.mirrored(|mirror| mirror.rename(title))?;
+                        }
+                        run.line(&lines::control(&id, answer))?;
+                    }
                     answers::Answered::After(op, shape) => {
                         let wanted = match &op {
                             Op::List { what } => Wanted::Listed(*what),

@@ -3,6 +3,7 @@
 use std::io;
 
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::host::Busy;
 use super::{Exit, Output, Run, lines};
@@ -172,22 +173,23 @@ impl Run<'_> {
         self.line(&json!({ "type": "stream_event", "event": event, "parent_tool_use_id": null }))
     }
 
-    /// A prompt is in the log: its name is known there, and it is repeated where that was asked for.
-    fn prompt_logged(&mut self, message: &Message, seq: Seq) -> io::Result<()> {
+    /// A prompt is in the log: its name is known there, and it is repeated where that was asked for. Returns the name.
+    fn prompt_logged(&mut self, message: &Message, seq: Seq) -> io::Result<Option<Uuid>> {
         let own = self.session_id().map(|session| ids::of_part(session, seq, 0)).unwrap_or_default();
         let name = self.prompts.logged(&message.text(), seq);
         if self.host.talk.replay && self.output == Output::StreamJson {
-            return self.line(&lines::replay(message, name.unwrap_or(own)));
+            self.line(&lines::replay(message, name.unwrap_or(own)))?;
         }
-        Ok(())
+        Ok(name)
     }
 
     pub(super) fn item(&mut self, item: Item, told: &mut Vec<String>) -> io::Result<()> {
         match item {
             Item::Message { message, seq } => {
-                if message.kind == Kind::Prompt {
-                    self.prompt_logged(&message, seq)?;
-                }
+                let name = match message.kind {
+                    Kind::Prompt => self.prompt_logged(&message, seq)?,
+                    _ => None,
+                };
                 if message.kind == Kind::Reply && message.agent_visible {
                     self.rounds += 1;
                     (self.last_usage, self.stopped) = (message.usage, message.stop.clone());
@@ -205,6 +207,7 @@ impl Run<'_> {
                 if self.output == Output::StreamJson {
                     self.message_lines(&message, seq)?;
                 }
+                self.mirrored(|mirror| mirror.add(&message, seq, name))?;
             }
             Item::FilesRestored { how, turn, restored, merged, refused, by, unseen } => {
                 let refused_any = !refused.is_empty();

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use super::host::{self, Busy};
 use super::input::Lines;
+use super::mirror::Mirror;
 use super::{BY_CHANCE, Exit, Output, Run, lines};
 use crate::engine::{self, Handle};
 use crate::hooks;
@@ -73,9 +74,47 @@ impl Run<'_> {
             if settled && known {
                 let model = self.session.as_ref().map(|session| &session.model);
                 self.first_model = model.map(|model| format!("{}/{}", model.provider, model.model)).unwrap_or_default();
+                self.mirror_opened()?;
                 return Ok(true);
             }
         }
+    }
+
+    /// Begins the copy of the session. It is a service to others: without it the work is done all the same.
+    fn mirror_opened(&mut self) -> io::Result<()> {
+        let (Some(folder), Some(session)) = (&self.manner.mirror_in, &self.session) else { return Ok(()) };
+        match Mirror::open(folder, session) {
+            Ok((mirror, begun)) => {
+                self.mirror = Some(mirror);
+                self.mirror_told(begun)
+            }
+            Err(error) => {
+                let folder = folder.display();
+                writeln!(self.err, "cannot keep a copy of the session in {folder} for the lists of SDKs: {error}")
+            }
+        }
+    }
+
+    /// Adds to the copy of the session.
+    pub(super) fn mirrored(&mut self, add: impl FnOnce(&mut Mirror) -> io::Result<Vec<Value>>) -> io::Result<()> {
+        let Some(mirror) = &mut self.mirror else { return Ok(()) };
+        match add(mirror) {
+            Ok(entries) => self.mirror_told(entries),
+            Err(error) => {
+                let path = mirror.path().display().to_string();
+                self.mirror = None;
+                writeln!(self.err, "the copy of the session in {path} ends here: {error}")
+            }
+        }
+    }
+
+    /// Hands what was written to the program, where it keeps sessions itself.
+    fn mirror_told(&mut self, entries: Vec<Value>) -> io::Result<()> {
+        let Some(mirror) = self.mirror.as_ref().filter(|_| self.manner.talk.mirror && !entries.is_empty()) else {
+            return Ok(());
+        };
+        let line = json!({ "type": "transcript_mirror", "filePath": mirror.path(), "entries": entries });
+        self.line(&line)
     }
 
     /// Says what the session is, and that something runs.

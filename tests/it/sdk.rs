@@ -131,6 +131,65 @@ fn nothing_is_told_before_it_is_asked_for() {
     assert!(inits[0]["agents"].as_array().unwrap().contains(&json!("heron")), "{}", inits[0]);
 }
 
+/// What the session lists of the SDKs read: a copy where Claude Code would have it.
+#[test]
+fn a_copy_of_the_session_is_where_the_sdks_look() {
+    let program = Program::new();
+    let cwd = program.project();
+    let name: String =
+        cwd.to_str().unwrap().chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    let folder = program.home().join(".claude/projects").join(name);
+    let script = "- reply: [text: Looking., tool: {name: LS, input: {path: .}}]\n- reply: [text: Done.]\n";
+    let mut host = Host::start(&program, script, &["--session-mirror"]);
+    let id = "0190f5fe-7c00-7a00-8000-000000000009";
+    host.say(&json!({"type": "user", "uuid": id, "message": {"role": "user", "content": "go"}})).result();
+    host.request("r", json!({"subtype": "rename_session", "title": "A walk"})).response("r").unwrap();
+    let lines = host.end();
+    let session = lines[0]["session_id"].as_str().unwrap().to_owned();
+    let path = folder.join(format!("{session}.jsonl"));
+    let read = |path: &std::path::Path| -> Vec<Value> {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let entries = read(&path);
+    let told: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "transcript_mirror" && line["filePath"] == path.to_str().unwrap())
+        .flat_map(|line| line["entries"].as_array().unwrap())
+        .collect();
+    assert_eq!(told, entries.iter().collect::<Vec<_>>(), "the program gets what is written");
+    let kinds: Vec<&str> = entries.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["user", "assistant", "assistant", "user", "assistant", "custom-title"]);
+    assert_eq!(entries[0]["message"], json!({"role": "user", "content": "go"}));
+    assert_eq!((&entries[0]["uuid"], &entries[0]["parentUuid"]), (&json!(id), &Value::Null));
+    assert_eq!(entries[5]["customTitle"], "A walk");
+    // Each has the name of its line, and answers the one before it.
+    let uuids: Vec<&Value> = entries.iter().take(5).map(|entry| &entry["uuid"]).collect();
+    for (at, entry) in entries.iter().enumerate().take(5).skip(1) {
+        assert_eq!(&entry["parentUuid"], uuids[at - 1], "{at}");
+        assert!(lines.iter().any(|line| line["uuid"] == *uuids[at] && line["message"] == entry["message"]), "{at}");
+        assert_eq!((&entry["sessionId"], &entry["cwd"]), (&json!(session), &json!(cwd)), "{at}");
+    }
+    // A session that continues continues its copy, also behind a torn line; a fork has all of it in its own.
+    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"type\":\"us").unwrap();
+    let mut host = Host::start(&program, FINE, &["--resume", &session]);
+    host.prompt("more").result();
+    host.end();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let more: Vec<Value> = text.lines().skip(7).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&more[0]["parentUuid"], &more[0]["message"]["content"]), (uuids[4], &json!("more")));
+    let mut host = Host::start(&program, FINE, &["--resume", &session, "--fork-session"]);
+    host.prompt("elsewhere").result();
+    let fork = host.end()[0]["session_id"].as_str().unwrap().to_owned();
+    let forked = read(&folder.join(format!("{fork}.jsonl")));
+    assert_ne!(fork, session);
+    assert_eq!(forked.iter().filter(|entry| entry["type"] == "user").count(), 4, "{forked:#?}");
+    // Nobody asked for a copy here.
+    let plain = program.run(&["-p", "hello", "--offline"]);
+    assert_eq!(plain.code, Some(0), "{plain:#?}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2);
+}
+
 /// Keys that the SDKs read, by kind of line.
 #[test]
 fn lines_have_what_the_sdks_read() {
@@ -384,7 +443,7 @@ fn requests_are_answered_and_none_ends_it() {
     check(json!([1]), Err("not supported"));
     check(json!({"subtype": "set_permission_mode", "mode": "acceptEdits"}), Ok("{}"));
     check(json!({"subtype": "set_permission_mode", "mode": "bypassPermissions"}), Err("has to be allowed"));
-    check(json!({"subtype": "set_permission_mode", "mode": "yolo"}), Err("no permission mode"));
+    check(json!({"subtype": "set_permission_mode", "mode": "yolo"}), Err("unknown permission mode"));
     check(json!({"subtype": "set_max_thinking_tokens", "max_thinking_tokens": 0}), Ok("{}"));
     check(json!({"subtype": "set_model", "model": null}), Ok("{}"));
     check(json!({"subtype": "set_model", "model": "no/such"}), Err("no"));

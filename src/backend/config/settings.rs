@@ -351,6 +351,8 @@ impl Undo {
 pub struct Sessions {
     /// 0: never.
     pub cleanup_period_days: u32,
+    /// Unset: where an SDK has started the program.
+    pub claude_mirror: Option<bool>,
 }
 
 /// `[memory]`.

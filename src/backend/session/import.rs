@@ -22,6 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::claude::OWN;
 pub use self::writer::Written;
 use self::writer::{Writer, id_of};
 use super::log::FILE;

@@ -409,8 +409,13 @@ fn stamp(clock: Clock, seq: Seq, kind: EntryKind) -> Entry {
 }
 
 fn time(clock: Clock) -> String {
-    let now = jiff::Timestamp::try_from(clock()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    now.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    rfc3339(clock())
+}
+
+/// A time as entries bear it.
+pub fn rfc3339(time: SystemTime) -> String {
+    let time = jiff::Timestamp::try_from(time).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    time.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
 /// The log of a session. An id that is not a UUID names no session, nor does a path.

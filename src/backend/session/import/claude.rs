@@ -27,6 +27,9 @@ const NOT_TYPED: &[&str] = &[
     "Caveat: The messages below were generated",
 ];
 
+/// What our own copies of sessions for Claude Code's lists say they come from.
+pub const OWN: &str = "cocode";
+
 pub(super) struct Claude {
     root: PathBuf,
 }
@@ -48,6 +51,7 @@ struct Seen {
     logical_parent_uuid: Option<String>,
     is_sidechain: Option<bool>,
     is_meta: Option<bool>,
+    entrypoint: Option<String>,
     is_compact_summary: Option<bool>,
     team_name: Option<String>,
     message: Option<Named>,
@@ -91,6 +95,7 @@ impl Archive for Claude {
         let mut lines = Lines::open(&found.path)?;
         let (mut nodes, mut about, mut titles) = (Vec::new(), Vec::new(), Titles::default());
         let mut line = Vec::new();
+        let mut own = true;
         while let Some(offset) = lines.next(&mut line)? {
             let Ok(seen) = serde_json::from_slice::<Seen>(&line) else { continue };
             let [custom, ai, last, summary] = &mut titles.0;
@@ -103,6 +108,7 @@ impl Archive for Claude {
                 *title = new.or(title.take());
             }
             let Some(uuid) = seen.uuid else { continue };
+            own &= seen.entrypoint.as_deref() == Some(OWN);
             // What a compaction put away is before it, under another name: it is to be found here, too.
             let parent = seen.parent_uuid.or(seen.logical_parent_uuid);
             nodes.push(Node { offset, id: number(&uuid), parent: parent.as_deref().map(number) });
@@ -115,6 +121,10 @@ impl Archive for Claude {
                 reply: seen.message.and_then(|message| message.id).as_deref().map(number),
                 results: seen.kind == "user" && line.windows(13).any(|window| window == b"\"tool_result\""),
             });
+        }
+        // The session itself is here already.
+        if own && !nodes.is_empty() {
+            return Ok(false);
         }
         let first_of = |titles: Titles| titles.0.into_iter().flatten().find(|title| !title.trim().is_empty());
         let tree = Tree::new(nodes);

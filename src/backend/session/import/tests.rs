@@ -71,6 +71,24 @@ fn only_the_branch_that_counts_is_imported() {
 }
 
 #[test]
+fn a_copy_of_our_own_session_is_imported_only_once_somebody_else_continued_it() {
+    let line = |uuid: &str, by: &str| {
+        format!(r#"{{"type":"user","uuid":"{uuid}","entrypoint":"{by}","cwd":"/w","message":{{"content":"by {by}"}}}}"#)
+    };
+    for (second, want) in [(OWN, false), ("cli", true)] {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, root) = (temp.path().join("home"), temp.path().join("root"));
+        let path = root.join(CLAUDE);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{}\n{}\n", line("a", OWN), line("b", second))).unwrap();
+        let mut outcomes = Vec::new();
+        let run = (UNIX_EPOCH, Run::Real);
+        import((Source::Claude, &root), &home, "1", run, |done| outcomes.push(done)).unwrap();
+        assert_eq!(matches!(outcomes[0].outcome, Outcome::New), want, "{second}: {outcomes:?}");
+    }
+}
+
+#[test]
 fn every_call_has_one_result() {
     let lines = [
         r#"{"timestamp":"2026-01-01T00:00:01Z","type":"session_meta","payload":{"id":"x","cwd":"/w"}}"#,
