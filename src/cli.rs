@@ -437,12 +437,18 @@ fn meant(word: &str) -> Option<String> {
     Some(instead.map_or_else(|| format!("did you mean `cocode {near}`?"), |(_, instead)| (*instead).to_owned()))
 }
 
-/// A usage error that says so where a command of another agent was given with arguments, as in `mcp add name`.
+/// A usage error that says so where a command of another agent was given with arguments, as in `mcp add name`, or where a
+/// prompt of several words has no quotes.
 fn elsewhere(arguments: &[OsString], error: &clap::Error) -> Option<clap::Error> {
     let word = arguments.get(1)?.to_str()?;
     let more = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict);
-    let (_, fix) = ELSEWHERE.iter().find(|(name, _)| more && *name == word)?;
-    Some(usage(format!("`{word}` is not a command: {fix}")))
+    if let Some((_, fix)) = ELSEWHERE.iter().find(|(name, _)| more && *name == word) {
+        return Some(usage(format!("`{word}` is not a command: {fix}")));
+    }
+    let words: Option<Vec<&str>> = arguments[1..].iter().map(|word| word.to_str()).collect();
+    let words = words.filter(|words| more && words.len() > 1 && !words.iter().any(|word| word.starts_with('-')))?;
+    let own = Cli::command().find_subcommand(word).is_some();
+    (!own).then(|| usage(format!("put the prompt in quotes: cocode \"{}\"", words.join(" "))))
 }
 
 /// A usage error: printed with the usage line, exit code 2.
@@ -467,7 +473,7 @@ fn read_text(flag: &str, file: &str) -> Result<String, clap::Error> {
 fn read_schema(given: &str) -> Result<Schema, clap::Error> {
     let text = if given.trim_start().starts_with('{') { given.to_owned() } else { read_text("--json-schema", given)? };
     let schema: Json =
-        serde_json::from_str(&text).map_err(|error| usage(format!("--json-schema: no JSON: {error}")))?;
+        serde_json::from_str(&text).map_err(|error| usage(format!("--json-schema: not valid JSON: {error}")))?;
     let schema = Schema::new(schema).map_err(|error| usage(format!("--json-schema: {error}")))?;
     match schema.resolve(schema.json())["type"] == "object" {
         true => Ok(schema),
@@ -555,14 +561,15 @@ mod tests {
         check(&["serve"], "`serve` is not a command: cocode has no server yet; `cocode -p serve` sends it as a prompt");
         check(&["mcp", "add", "files"], "the following required arguments were not provided");
         check(&["plugin", "install"], "the following required arguments were not provided");
-        check(&["fix", "list"], "cannot be used with");
+        check(&["fix", "the", "bug"], "put the prompt in quotes: cocode \"fix the bug\"");
+        check(&["fix", "list"], "put the prompt in quotes");
         check(&["doctr"], "did you mean `cocode doctor`?");
         check(&["skill", "--offline"], "did you mean `cocode skills`?");
         for prompt in ["hello", "hi", "continue", "test", "review", "Serve", "fix", "why", "explain", "serve it"] {
             assert_eq!(read(&[prompt]).unwrap().flags.prompt.as_deref(), Some(prompt));
         }
         assert!(read(&["-p", "serve"]).is_ok());
-        check(&["-p", "--json-schema", "{"], "no JSON");
+        check(&["-p", "--json-schema", "{"], "not valid JSON");
         check(&["-p", "--json-schema", "[]"], "cannot read []");
         check(&["-p", "--json-schema", "{}"], "the schema must describe an object");
         let unknown = r#"{"type": "object", "properties": {"a": {"if": true}}}"#;

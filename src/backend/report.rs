@@ -210,7 +210,7 @@ fn ended(ended: &Ended) -> String {
 
 fn cost(cost: &Cost) -> String {
     if cost.models.is_empty() {
-        return "No model has been used yet.".into();
+        return "No request to a model has finished yet.".into();
     }
     let mut text = String::from("| Model | Input | Cached | Output | Cost |\n|---|--:|--:|--:|--:|\n");
     for row in &cost.models {

@@ -182,7 +182,7 @@ pub enum Error {
     #[error("the conversation is too long for the model{}", figures(*tokens, *limit))]
     ContextTooLong { tokens: Option<u64>, limit: Option<u64> },
     /// Not what the wire promises: HTML, a wrong content type, broken JSON.
-    #[error("{url} did not answer as a server of wire {wire:?}: {message}; check base_url and wire of this provider")]
+    #[error("{url} does not speak the {wire:?} protocol: {message}; check `base_url` and `wire` of this provider")]
     Malformed { url: String, wire: &'static str, message: String },
     /// No key where one is needed; nothing was sent.
     #[error("no key for provider {provider}: {hint}")]

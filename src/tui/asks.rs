@@ -223,7 +223,7 @@ pub(super) fn key(app: &mut App, key: KeyEvent, action: Option<Action>, now: Ins
             if app.pressed.interrupt.replace(now).is_some_and(|at| now.duration_since(at) <= TWICE) {
                 return Some(app.quit());
             }
-            return Some(vec![Effect::Send(Op::Interrupt)]);
+            return Some(update::stop(app, now));
         }
         Some(Action::Transcript) => return Some(viewer::open_transcript(app, now)),
         _ => {}

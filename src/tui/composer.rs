@@ -336,11 +336,12 @@ impl Composer {
                 let (kind, range) = (popup.kind, popup.range.clone());
                 let item = popup.item()?;
                 let (name, placeholder) = (item.name.clone(), item.placeholder.clone());
+                let means = popup.means(commands);
                 self.popup = None;
                 let text = match (kind, action) {
                     // What is sent is the text as it is: `what is in /tmp` means no skill.
                     (Kind::Skills, Action::Send) => return None,
-                    (Kind::Commands, Action::Send) => {
+                    (Kind::Commands, Action::Send) if means => {
                         self.editor.replace(range, &format!("/{name}"));
                         return Some(Reaction::Send);
                     }
@@ -377,7 +378,7 @@ impl Composer {
             let items = popup::commands(query, commands, kind);
             let query = query.to_owned();
             let open = self.popup.as_ref().is_some_and(|popup| popup.kind == kind);
-            self.popup = Some(Popup { kind, range: start..end, query, items, selected: 0 });
+            self.popup = Some(Popup { kind, range: start..end, query, items, selected: 0, moved: false });
             return if open { Reaction::Handled } else { Reaction::ListCommands };
         }
         let Some(query) = before[start..].strip_prefix('@') else {
@@ -397,7 +398,14 @@ impl Composer {
                 Reaction::ListFiles(query)
             }
             _ => {
-                let popup = Popup { kind: Kind::Files, range, query: query.clone(), items: Vec::new(), selected: 0 };
+                let popup = Popup {
+                    kind: Kind::Files,
+                    range,
+                    query: query.clone(),
+                    items: Vec::new(),
+                    selected: 0,
+                    moved: false,
+                };
                 self.popup = Some(popup);
                 Reaction::ListFiles(query)
             }

@@ -56,6 +56,8 @@ pub struct Popup {
     pub query: String,
     pub items: Vec<Item>,
     pub selected: usize,
+    /// Somebody chose in it.
+    pub moved: bool,
 }
 
 impl Popup {
@@ -63,8 +65,21 @@ impl Popup {
         self.items.get(self.selected)
     }
 
+    /// Whether Enter may run the selected command: what was typed is the beginning of one of its names, or it was chosen by
+    /// hand. What only has the same letters may be anything.
+    pub fn means(&self, commands: &Registry) -> bool {
+        let typed = self.query.to_lowercase();
+        let Some(command) = self.item().and_then(|item| commands.find(&item.name)) else { return self.moved };
+        let parts = command.name.split(':').next_back().into_iter();
+        let mut names = parts.chain([command.name.as_str()]).chain(command.aliases.iter().map(String::as_str));
+        self.moved
+            || names.any(|name| name.to_lowercase().starts_with(&typed))
+            || commands.find(&typed) == Some(command)
+    }
+
     /// Moves the selection around the list.
     pub fn step(&mut self, by: isize) {
+        self.moved = true;
         let most = self.items.len() as isize;
         if most > 0 {
             self.selected = (self.selected as isize + by).rem_euclid(most) as usize;

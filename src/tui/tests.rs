@@ -378,6 +378,41 @@ fn steers_and_queues_and_takes_back() {
 }
 
 #[test]
+fn an_interrupt_begins_nothing_that_waits() {
+    for key in ["<esc>", "<ctrl+c>"] {
+        let mut run = Run::new(80, 24);
+        run.busy().event(queued(&[
+            (1, "now", Delivery::Steer),
+            (2, "/clear", Delivery::AfterTurn),
+            (3, "later", Delivery::AfterTurn),
+        ]));
+        run.keys(key);
+        let want = ["{\"op\":\"unqueue\",\"id\":3}", "{\"op\":\"unqueue\",\"id\":2}", "{\"op\":\"unqueue\",\"id\":1}"];
+        assert_eq!(run.sent(), [&want[..], &["{\"op\":\"interrupt\"}"]].concat().join("\n"), "{key}");
+        assert_eq!(run.app.draft().text, "now\nlater", "{key}");
+        assert!(run.screen().contains("not done: /clear"), "{key}: {}", run.screen());
+    }
+}
+
+#[test]
+fn enter_runs_only_what_was_typed_or_chosen() {
+    // Letters that are in a name, in this order, are not its beginning.
+    for (typed, runs, left) in [
+        ("/co<enter>", Some("cost"), ""),
+        ("/new<enter>", Some("clear"), ""),
+        ("/cst<enter>", None, "/cost "),
+        ("/cst<enter><enter>", Some("cost"), ""),
+        ("/cst<down><up><enter>", Some("cost"), ""),
+    ] {
+        let mut run = Run::new(80, 24);
+        run.keys(typed);
+        let sent = run.sent();
+        let name = sent.split_once("\"name\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name);
+        assert_eq!((name, run.app.draft().text.as_str()), (runs, left), "{typed}: {sent}");
+    }
+}
+
+#[test]
 fn nothing_typed_is_lost() {
     let long: String = (1..=120).map(|n| format!("line {n}\n")).collect();
     let mut run = Run::new(80, 24);

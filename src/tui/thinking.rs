@@ -101,7 +101,7 @@ pub(super) fn chosen(app: &mut App, word: &str) -> Option<Vec<Effect>> {
     let info = app.status.thinking.info.as_ref()?;
     let level = match word {
         "auto" => None,
-        word => Some(Level::of_effort(word).or_else(|| word.parse().ok())?),
+        word => Some(word.parse().ok()?),
     };
     info.locked.is_none().then(|| vec![Effect::Send(Op::SetThinking { level })])
 }

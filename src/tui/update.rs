@@ -333,7 +333,7 @@ fn cancel(app: &mut App, now: Instant) -> Vec<Effect> {
         return Vec::new();
     }
     if app.spinner.busy() {
-        return vec![Effect::Send(Op::Interrupt)];
+        return stop(app, now);
     }
     if !app.composer.is_empty() {
         return Vec::new();
@@ -362,12 +362,29 @@ fn interrupt(app: &mut App, now: Instant) -> Vec<Effect> {
         return leaving::leave(app);
     }
     if app.spinner.busy() && !again {
-        return vec![Effect::Send(Op::Interrupt)];
+        return stop(app, now);
     }
     app.composer.clear();
     let key = app.options.keymap.hint(Action::Interrupt);
     app.tell_briefly(format!("{key} again to exit"), now);
     Vec::new()
+}
+
+/// Interrupts what runs. What waits must not begin now: prompts come back to the composer, commands are named.
+pub(super) fn stop(app: &mut App, now: Instant) -> Vec<Effect> {
+    let (mut effects, mut dropped) = (Vec::new(), Vec::new());
+    while let Some(queued) = app.queue.pop() {
+        effects.push(Effect::Send(Op::Unqueue { id: queued.id }));
+        match queued.text.starts_with('/') {
+            true => dropped.insert(0, queued.text),
+            false => app.composer.restore(&queued.text),
+        }
+    }
+    if !dropped.is_empty() {
+        app.tell(format!("interrupted, so not done: {}", dropped.join(", ")), now);
+    }
+    effects.push(Effect::Send(Op::Interrupt));
+    effects
 }
 
 /// Takes the newest waiting prompt back into the composer.

@@ -52,7 +52,7 @@ fn keys_and_servers() {
     assert!(!key.err.contains("`/model"), "{}", key.err);
     check(&refused(404, "not_found_error", "model: claude-none"), 1, &["model: claude-none", "--model"]);
     let html = Reply::raw(200, "text/html", "<html><title>Log in to the hotel</title></html>");
-    check(&asked(&[html.clone(), html], &[]), 1, &["did not answer as a", "base_url"]);
+    check(&asked(&[html.clone(), html], &[]), 1, &["does not speak the", "base_url"]);
     let silent = Reply::turn().text("Some words that come.").hang_after(700);
     let settings = [("COCODE_NETWORK__LOCAL_IDLE_TIMEOUT_S", "1")];
     check(&asked(&[silent.clone(), silent], &settings), 1, &["sent nothing for"]);

@@ -347,7 +347,7 @@ async fn what_is_sent_during_the_start_waits_for_it() {
     let cost = Op::Command { name: "cost".into(), args: String::new() };
     let run = Harness::new().file(".claude/settings.json", ALLOW).at("session", cost).run().await;
     assert!(
-        run.trace().contains("No model has been used yet.") && !run.trace().contains("is not available"),
+        run.trace().contains("No request to a model has finished yet.") && !run.trace().contains("is not available"),
         "{}",
         run.trace()
     );

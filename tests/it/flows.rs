@@ -62,7 +62,7 @@ fn nothing_was_done_nothing_is_told() {
 #[test]
 fn a_command_behind_the_name_is_a_command() {
     for (line, shown) in [
-        ("/cost", "No model has been used yet."),
+        ("/cost", "No request to a model has finished yet."),
         ("!echo hello from here", "└ hello from here"),
         ("/nosuch", "unknown command /nosuch"),
     ] {

@@ -18,10 +18,15 @@ struct Tmux {
 
 impl Tmux {
     fn start(program: &Program, size: (u16, u16), history: usize, script: &str) -> Tmux {
+        Tmux::start_in(program, size, history, script, "")
+    }
+
+    /// The same in an environment that `env` changes.
+    fn start_in(program: &Program, size: (u16, u16), history: usize, script: &str, env: &str) -> Tmux {
         let tmux = Tmux { socket: program.home().with_file_name("tmux").display().to_string() };
         let script = program.script("script.yaml", script);
         let run = format!(
-            "for i in $(seq 1 {history}); do echo shell row $i; done; cd {}; HOME={} {} --offline-script {script}; cat",
+            "for i in $(seq 1 {history}); do echo shell row $i; done; cd {}; env {env} HOME={} {} --offline-script {script}; cat",
             program.project().display(),
             program.home().display(),
             Program::binary(),
@@ -125,6 +130,16 @@ fn missing() -> bool {
 /// not final yet wrap on a narrower one, and must not push each other out of reach.
 #[test]
 fn what_comes_while_the_window_is_dragged_is_all_there() {
+    dragged("");
+}
+
+/// As it is over SSH, and where the environment was cleared.
+#[test]
+fn a_tmux_that_only_answers_as_one_is_dragged_like_any() {
+    dragged("-u TMUX -u TMUX_PANE TERM=xterm-256color");
+}
+
+fn dragged(env: &str) {
     if missing() {
         return;
     }
@@ -139,7 +154,7 @@ fn what_comes_while_the_window_is_dragged_is_all_there() {
     let text: String = (1..=PARTS).map(part).collect();
     let script = format!("- chunk: 5\n  pace_ms: 15\n  reply: [text: {}]\n", serde_json::to_string(&text).unwrap());
     let program = Program::new();
-    let tmux = Tmux::start(&program, (80, 24), 30, &script);
+    let tmux = Tmux::start_in(&program, (80, 24), 30, &script, env);
     tmux.keys(&["go", "Enter"]);
     tmux.wait_for("to interrupt");
     // By an edge, by a corner, and by keys of tmux.

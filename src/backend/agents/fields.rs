@@ -130,11 +130,7 @@ impl<'a> Fields<'a, '_> {
 
     /// A level under one of its own names or under those of other programs.
     fn effort(&mut self, key: &str) -> Option<Level> {
-        let word = self.text(key)?;
-        match Level::of_effort(&word) {
-            Some(level) => Some(level),
-            None => word.parse().map_err(|error| (self.problem)(format!("`{key}`: {error}"))).ok(),
-        }
+        self.parsed(key)
     }
 
     fn max_turns(&mut self) -> Option<u32> {

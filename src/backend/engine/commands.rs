@@ -276,7 +276,7 @@ impl Engine {
     async fn thinking(&mut self, args: &str) {
         let level = match args {
             "auto" => None,
-            word => match Level::of_effort(word).map_or_else(|| word.parse(), Ok) {
+            word => match word.parse() {
                 Ok(level) => Some(level),
                 Err(problem) => return self.fail(format!("{problem}, or auto to leave it to the settings")).await,
             },

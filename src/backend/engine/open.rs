@@ -230,7 +230,6 @@ pub(super) fn rules(loaded: &Loaded) -> (RuleSet, Vec<String>) {
 }
 
 impl Engine {
-    /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
     /// Shows one of the messages of the organization, another one in each session.
     async fn tell_announcement(&self) {
         let texts = &self.loaded.config.announcements;
@@ -241,6 +240,7 @@ impl Engine {
         self.mailbox.emit(Event::Notice { text: texts[at as usize].clone() }).await;
     }
 
+    /// Tells what is wrong with rules and settings. A file of the project that is not used at all is a failure.
     async fn tell_problems(&self, rules: Vec<String>) {
         let settings = self.loaded.diagnostics.iter().map(ToString::to_string);
         let plugins = self.loaded.plugins.errors().into_iter().map(|(_, error)| error);
@@ -250,7 +250,7 @@ impl Engine {
         for (file, events) in self.loaded.unguarded() {
             let events: Vec<&str> = events.iter().map(|event| event.name()).collect();
             let text = format!(
-                "{}: hooks for {} do not run, so what they should stop is not stopped: fix what is named above",
+                "{}: not every hook for {} runs, so what the missing ones should stop is not stopped: fix what is named above",
                 file.display(),
                 events.join(", ")
             );

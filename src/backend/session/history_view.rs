@@ -73,7 +73,12 @@ impl Session {
         }
         let prompts = lines.iter().enumerate().filter(|(_, line)| line.tag == Tag::Prompt);
         let first = prompts.rev().nth(turns - 1).map_or(0, |(index, _)| index);
-        Ok((items(self.log(), &lines[first..])?, count(&lines[..first])))
+        let mut screen = screen(self.log(), &lines[first..])?;
+        // Nobody else writes it: what is open now stays so. Where it is only read, another process may be at it.
+        if !self.read_only() {
+            screen.cut_off();
+        }
+        Ok((screen.so_far(), count(&lines[..first])))
     }
 }
 
@@ -94,7 +99,7 @@ pub fn read_history(log: &Path) -> Result<Vec<HistoryItem>, Error> {
     let failed = |error| Error::io("read", log, error);
     let file = regular::open(log).map_err(failed)?;
     let loaded = Loaded::read(&file, log).map_err(failed)?;
-    items(log, &loaded.folds.unpacked())
+    Ok(screen(log, &loaded.folds.unpacked())?.so_far())
 }
 
 /// Reads a part of a log, about `most` entries; also while a session writes it. It begins and ends where no call waits
@@ -127,7 +132,7 @@ pub fn read_part(log: &Path, part: Part, most: usize) -> Result<Earlier, Error> 
         until: range.end.checked_sub(1).map_or(0, |last| lines[last].seq + 1),
         older: count(&lines[..range.start]),
         newer: count(&lines[range.end..end]),
-        items: items(log, &lines[range])?,
+        items: screen(log, &lines[range])?.so_far(),
     })
 }
 
@@ -153,7 +158,7 @@ impl Reader<'_> {
     }
 }
 
-fn items(path: &Path, lines: &[Line]) -> Result<Vec<HistoryItem>, Error> {
+fn screen(path: &Path, lines: &[Line]) -> Result<Screen, Error> {
     let mut log = Reader::open(path)?;
     let mut screen = Screen::default();
     for line in lines {
@@ -161,8 +166,7 @@ fn items(path: &Path, lines: &[Line]) -> Result<Vec<HistoryItem>, Error> {
             screen.add(entry);
         }
     }
-    screen.flush();
-    Ok(screen.items)
+    Ok(screen)
 }
 
 #[derive(Default)]
@@ -194,7 +198,8 @@ impl Screen {
                 self.flush();
                 self.note(format!("Discarded the answer above and retried: {reason}"));
             }
-            EntryKind::TurnStarted | EntryKind::TurnEnded { .. } => self.flush(),
+            EntryKind::TurnStarted => self.cut_off(),
+            EntryKind::TurnEnded { .. } => _ = self.flush(),
             EntryKind::FilesRestored { files, .. } if files.is_empty() => {}
             EntryKind::FilesRestored { how, files, .. } => {
                 let files: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
@@ -202,7 +207,7 @@ impl Screen {
                     Restore::Undo => "Undid the changes of",
                     Restore::Redo => "Redid the changes of",
                     Restore::Rewind => "Rewound: restored",
-                    Restore::Review => "Reverted in part, after a review:",
+                    Restore::Review => "Reverted in /diff:",
                 };
                 self.note(format!("{verb} {}", some_of(files)));
             }
@@ -268,10 +273,24 @@ impl Screen {
         self.items.push(HistoryItem::Note { text });
     }
 
-    /// Shows parts that never got their message.
-    fn flush(&mut self) {
-        if let Some(reply) = self.parts.reply() {
-            self.items.push(HistoryItem::Message { seq: self.at, message: Arc::new(reply) });
+    /// Shows parts that never got their message. True where there were any.
+    fn flush(&mut self) -> bool {
+        let reply = self.parts.reply();
+        let any = reply.is_some();
+        self.items.extend(reply.map(|reply| HistoryItem::Message { seq: self.at, message: Arc::new(reply) }));
+        any
+    }
+
+    /// The turn that was under way never got its end.
+    fn cut_off(&mut self) {
+        if self.flush() {
+            self.note("cut off: cocode ended before the answer did".to_owned());
         }
+    }
+
+    /// What is shown while the answer may still grow.
+    fn so_far(mut self) -> Vec<HistoryItem> {
+        self.flush();
+        self.items
     }
 }

@@ -14,6 +14,7 @@ use super::*;
 use crate::message::{
     BlobId, Block, CallId, Effect, Kind, Message, Outcome, Role, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
+use crate::protocol::HistoryItem;
 
 fn message(message: Message) -> EntryKind {
     EntryKind::Message { message: Arc::new(message) }
@@ -235,6 +236,22 @@ fn sample(home: &Path) -> (String, PathBuf) {
         session.append(entry).unwrap();
     }
     (session.id().to_owned(), session.log().to_owned())
+}
+
+#[test]
+fn an_answer_that_a_kill_cut_off_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let (id, log) = sample(home.path());
+    let notes = |items: Vec<HistoryItem>| -> usize {
+        let cut = |item: &&HistoryItem| matches!(item, HistoryItem::Note { text } if text.starts_with("cut off"));
+        items.iter().filter(cut).count()
+    };
+    let mut session = Session::open(home.path(), &id, SystemTime::now).unwrap();
+    assert_eq!(notes(session.history(9).unwrap().0), 1);
+    // In a session that runs it may still grow.
+    assert_eq!(notes(read_history(&log).unwrap()), 0);
+    session.append(EntryKind::TurnStarted).unwrap();
+    assert_eq!(notes(read_history(&log).unwrap()), 1);
 }
 
 #[test]

@@ -293,8 +293,9 @@ impl Catalog {
     /// The window that is assumed of a model by the family in its name, where the catalog lacks it.
     pub fn family(&self, id: &str) -> Option<u64> {
         let id = id.to_lowercase();
-        let bare = id.rsplit('/').next().unwrap_or(&id);
-        file().families.iter().find(|(name, _)| bare.starts_with(name.as_str())).map(|(_, window)| *window)
+        let [_, bare, own] = spellings(&id);
+        let mut families = file().families.iter();
+        families.find(|(name, _)| [bare, own].iter().any(|id| id.starts_with(name.as_str()))).map(|(_, window)| *window)
     }
 
     /// What `haiku`, `sonnet` or `opus` means at a provider of this name. None for other words and unknown providers.
@@ -308,17 +309,30 @@ fn file() -> &'static File {
     FILE.get_or_init(|| toml::from_str(BUILTIN).expect("config/models.toml is checked by a test"))
 }
 
-/// The row of an id. A router's prefix (`anthropic/claude-…`) and a tag (`qwen3:8b`) do not hide a model.
+/// An id as it is, without the prefix of a router (`anthropic/claude-…`), and without those of a cloud that hosts models of
+/// others (`us.anthropic.claude-…`). What has a digit is a part of the model's name (`gpt-4.1`).
+fn spellings(id: &str) -> [&str; 3] {
+    let bare = id.rsplit('/').next().unwrap_or(id);
+    let mut own = bare;
+    while let Some((before, rest)) = own.split_once('.')
+        && before.chars().all(|c| c.is_ascii_alphabetic() || c == '-')
+    {
+        own = rest;
+    }
+    [id, bare, own]
+}
+
+/// The row of an id. Neither prefixes nor a tag (`qwen3:8b`) hide a model.
 fn find<'a>(rows: &'a BTreeMap<String, Row>, id: &str) -> Option<&'a Row> {
     if let Some(row) = rows.get(id) {
         return Some(row);
     }
     let id = id.to_lowercase();
-    let bare = id.rsplit('/').next().unwrap_or(&id);
+    let spelled = spellings(&id);
     let mut best: Option<(usize, &Row)> = None;
     for (name, row) in rows {
         for name in std::iter::once(name).chain(&row.aliases) {
-            let matches = id.starts_with(name.as_str()) || bare.starts_with(name.as_str());
+            let matches = spelled.iter().any(|id| id.starts_with(name.as_str()));
             if matches && best.is_none_or(|(length, _)| name.len() > length) {
                 best = Some((name.len(), row));
             }
@@ -330,6 +344,24 @@ fn find<'a>(rows: &'a BTreeMap<String, Row>, id: &str) -> Option<&'a Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_hosts_a_model_does_not_hide_it() {
+        let catalog = Catalog::builtin();
+        let known = catalog.get(WireName::Anthropic, "claude-sonnet-4-5-20250929");
+        assert!(known.known);
+        for id in [
+            "anthropic/claude-sonnet-4-5-20250929",
+            "anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "bedrock/global.anthropic.claude-sonnet-4-5-20250929-v1:0",
+            "claude-sonnet-4-5@20250929",
+        ] {
+            assert_eq!(catalog.get(WireName::Anthropic, id), known, "{id}");
+        }
+        assert_eq!(spellings("gpt-4.1"), ["gpt-4.1"; 3]);
+        assert_eq!(spellings("qwen2.5-coder:7b"), ["qwen2.5-coder:7b"; 3]);
+    }
 
     #[test]
     fn the_built_in_file_is_valid() {

@@ -172,7 +172,7 @@ pub(super) fn of_another(wire: &'static str, event: &Value) -> Option<String> {
         () => return None,
     };
     let own = codec(theirs).name();
-    (own != wire).then(|| format!("it speaks {name}: set wire = \"{own}\""))
+    (own != wire).then(|| format!("it speaks {name}: set wire = \"{own}\" for this provider in config.toml"))
 }
 
 pub(super) fn malformed(wire: &'static str, message: impl Into<String>) -> Error {

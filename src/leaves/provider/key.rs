@@ -198,8 +198,14 @@ async fn run(command: &str, hidden: &[String]) -> Result<Secret, String> {
         return Err(format!("api_key_command did not finish within {} seconds", COMMAND.as_secs()));
     }
     if ran.code != Some(0) {
-        let how = ran.code.map_or_else(|| "by a signal".to_owned(), |code| format!("exit status: {code}"));
-        return Err(format!("api_key_command failed ({how}): {}", clip(&String::from_utf8_lossy(&ran.stderr))));
+        let how = ran.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit status {code}"));
+        let said = match String::from_utf8_lossy(&ran.stderr).trim() {
+            "" => "it printed no error".to_owned(),
+            said => clip(said),
+        };
+        return Err(format!(
+            "the command that prints the key (`api_key_command`, or Claude Code's `apiKeyHelper`) failed with {how}: {said}"
+        ));
     }
     if ran.truncated {
         return Err(format!("api_key_command printed more than {OUTPUT} bytes: print only the key"));

@@ -52,10 +52,13 @@ impl FromStr for Level {
 
     fn from_str(text: &str) -> Result<Level, String> {
         match text.trim().to_ascii_lowercase().replace('-', "_").as_str() {
-            "none" => Ok(Level::None),
+            "none" | "off" => Ok(Level::None),
             "deep" | "deep_think" | "deepthink" => Ok(Level::DeepThink),
             "ultra" | "ultra_think" | "ultrathink" => Ok(Level::UltraThink),
-            _ => Err(format!("no thinking level {text:?}: choose none, deep or ultra")),
+            // The words of other programs.
+            word => {
+                Level::of_effort(word).ok_or_else(|| format!("no thinking level {text:?}: choose none, deep or ultra"))
+            }
         }
     }
 }

@@ -232,6 +232,7 @@ fn a_flag_may_name_a_budget() {
     assert_eq!(parse("deep"), Ok((DeepThink, None)));
     assert_eq!(parse("ultra_think:40_000"), Ok((UltraThink, Some(40_000))));
     assert_eq!(parse("none"), Ok((Off, None)));
+    assert_eq!(["off", "low", "high"].map(parse), [Ok((Off, None)), Ok((Off, None)), Ok((UltraThink, None))]);
     assert!(parse("deep:").unwrap_err().contains("deep:12000"));
     assert!(parse("deep:0").unwrap_err().contains("number of tokens"));
     assert!(parse("12000").unwrap_err().contains("choose none, deep or ultra"));

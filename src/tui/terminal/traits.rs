@@ -44,7 +44,7 @@ impl Traits {
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Traits {
         let set = |name| var(name).is_some_and(|value| !value.is_empty());
         let term = var("TERM").unwrap_or_default();
-        let tmux = set("TMUX");
+        let tmux = set("TMUX") || term.starts_with("tmux");
         let screen = !tmux && (set("STY") || term.starts_with("screen"));
         let cuts = screen || set("XTERM_VERSION") || term == "linux";
         let program = var("TERM_PROGRAM").unwrap_or_default();
@@ -74,6 +74,9 @@ impl Traits {
     pub(super) fn learn(&mut self, version: &str) {
         if version.starts_with("XTerm(") {
             self.reflows = false;
+        }
+        if version.starts_with("tmux") {
+            (self.tmux, self.regions, self.reflows, self.alert) = (true, false, true, Alert::Bell);
         }
     }
 }
@@ -107,5 +110,20 @@ mod tests {
         let inside = [("TERM", "tmux-256color"), ("TMUX", "/tmp/x,1,0"), ("VTE_VERSION", "7600")];
         check(&inside, Traits { regions: false, tmux: true, ..usual });
         check(&[("TERM", "linux")], Traits { reflows: false, ..usual });
+        check(&[("TERM", "tmux-256color")], Traits { regions: false, tmux: true, ..usual });
+    }
+
+    #[test]
+    fn what_the_terminal_says_of_itself_comes_before_the_environment() {
+        let inside = Traits { regions: false, tmux: true, ..Traits::USUAL };
+        // Over SSH, or with a cleared environment.
+        for term in ["xterm-256color", "screen-256color"] {
+            let mut traits = Traits::detect(|name| (name == "TERM").then(|| term.to_owned()));
+            traits.learn("tmux 3.5a");
+            assert_eq!(traits, inside, "{term}");
+        }
+        let mut traits = Traits::USUAL;
+        traits.learn("XTerm(390)");
+        assert_eq!(traits, Traits { reflows: false, ..Traits::USUAL });
     }
 }

@@ -169,7 +169,14 @@ fn edit(words: &Words) -> Option<Intent> {
             return Some(Intent::Set { terms: named, value: value.to_owned() });
         }
     }
-    let candidates = words.candidates();
+    let mut candidates = words.candidates();
+    // A function may be called like a verb.
+    if let Some(name) = after(words.prompt, &[" test for ", " tests for "])
+        && candidates.is_empty()
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    {
+        candidates.push(name);
+    }
     let makes = words.any(&[Is::Add, Is::Create]);
     if makes && words.has("tab tabs") || words.has("tabs") && words.has("spaces") {
         return Some(Intent::Spaces { path: paths.first().cloned().unwrap_or_default() });
@@ -225,8 +232,9 @@ fn edit(words: &Words) -> Option<Intent> {
             && parts(behind).first().is_none_or(|word| among(BEHIND, word))
     };
     let whole = |path: &&String| !asks && whole(path);
-    let path = paths.first().filter(|_| words.is(Is::Delete)).filter(whole)?;
-    Some(Intent::Delete { path: path.clone() })
+    let readme = words.is(Is::Readme).then(|| "readme".to_owned());
+    let path = paths.first().or(readme.as_ref()).filter(|_| words.is(Is::Delete)).filter(whole)?;
+    Some(Intent::Delete { path: if paths.is_empty() { "README.md".to_owned() } else { path.clone() } })
 }
 
 /// What fails, and is to be made right or only to be seen.
@@ -234,6 +242,12 @@ fn repair(words: &Words) -> Option<Intent> {
     let asked = words.first(&[Is::How, Is::What, Is::Where, Is::Who]) || words.first(&[Is::Why]) && !words.is(Is::Fix);
     let named = || words.names().into_iter().chain(words.paths.iter().cloned()).collect();
     let passes = words.first(&[Is::Create]) && words.is(Is::Test) || words.says("get the test|tests to pass");
+    if words.is(Is::Fix) && !asked && words.says("typo|spelling|grammar|wording") {
+        return Some(Intent::Say(
+            "Finding a slip in a text takes understanding. Name it and I put it right: ``replace `teh` with `the` in README.md``."
+                .into(),
+        ));
+    }
     let worry = words.has("help anymore broken") && words.any(&[Is::Test, Is::Build, Is::Fails]);
     if (words.is(Is::Fix) || passes && words.any(&[Is::Fails]) || worry) && !asked {
         const TESTS: &str =
@@ -391,7 +405,8 @@ mod tests {
             (&["what was the last commit about"], Intent::Past(Past::Last)),
             (&["did someone touch pricing.py lately?"], Intent::Past(Past::File("pricing.py".into()))),
             (&["which branch am I on?"], Intent::Past(Past::Branch)),
-            (&["what changed?"], Intent::Changes),
+            (&["what changed?", "What changed since the last commit?", "what did I change?"], Intent::Changes),
+            (&["list the files", "List all files here", "show files"], Intent::Run("ls -p".into())),
             (
                 &["run the tests", "why does the test fail?", "is there a bug in src/a.rs?", "do the tests pass?"],
                 Intent::Test,
@@ -453,6 +468,8 @@ mod tests {
         check("make x.sh printing it's `a'b`", prints("x.sh", "#!/usr/bin/env bash\nprintf '%s\\n' 'a'\\''b'"));
         check("append \"two\" to a.txt", Intent::Append { text: s("two"), path: s("a.txt") });
         check("delete a.txt", Intent::Delete { path: s("a.txt") });
+        check("delete the README", Intent::Delete { path: s("README.md") });
+        assert!(matches!(Intent::of("fix the typo in the README"), Intent::Say(_)));
         check("Please remove the file `src/a.rs`.", Intent::Delete { path: s("src/a.rs") });
         for other in
             ["remove the TODO in src/a.rs", "delete line 3 of a.txt", "remove foo from a.rs", "delete a.txt and b.txt"]
@@ -461,6 +478,7 @@ mod tests {
         }
         check("convert tabs to spaces in a.py", Intent::Spaces { path: s("a.py") });
         check("add a docstring to with_tax", Intent::Comment { names: all(&["with_tax"]), text: None });
+        check("write a test for add", Intent::WriteTest { names: all(&["add"]) });
         check("write a unit test for render", Intent::WriteTest { names: all(&["render"]) });
         check("write a README for this project", Intent::Readme);
         check("create an empty file a.txt", Intent::Create { path: s("a.txt"), text: String::new() });

@@ -114,9 +114,13 @@ pub(super) fn question(words: &Words) -> Option<Intent> {
     if is(Is::Branch) && names.is_empty() {
         return Some(Intent::Past(Past::Branch));
     }
-    if words.says("git status|git diff|uncommitted|changes since|my changes|the diff|what changed?")
-        || words.lower.trim_end_matches('?') == "what changed"
-    {
+    let all = words.len() <= 5 && words.has("files") && names.is_empty();
+    if all && words.first(&[Is::List, Is::Show]) && words.all.iter().all(|(_, class)| *class != Some(Is::Recent)) {
+        return Some(Intent::Run("ls -p".into()));
+    }
+    const NOW: &str = "git status|git diff|uncommitted|changes since|changed since the last commit|my changes|the diff|what changed?|\
+        did i change|have i changed";
+    if words.says(NOW) || words.lower.trim_end_matches('?') == "what changed" {
         return Some(Intent::Changes);
     }
     let changed = words.has("changed happened touch touched worked modified edited changes");
