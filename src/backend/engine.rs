@@ -119,7 +119,7 @@ async fn work(mut setup: Setup, ops: mpsc::Receiver<Op>, mailbox: Arc<Mailbox>) 
     match Box::pin(open::open(setup, &mut inbox)).await {
         Ok(mut engine) => {
             inbox.opening = false;
-            Box::pin(engine.run(&mut inbox)).await;
+            crate::boxed(|| engine.run(&mut inbox)).await;
         }
         Err(text) => {
             mailbox.emit(Event::Error { text, restore: None }).await;
@@ -179,7 +179,7 @@ impl Engine {
                 },
             };
             worked = matches!(op, Op::Prompt { .. });
-            Box::pin(self.serve(op, inbox)).await;
+            crate::boxed(|| self.serve(op, inbox)).await;
         }
         changes::tell_receipt(self).await;
         self.session_ended(EndReason::Exit, inbox).await;
@@ -198,8 +198,8 @@ impl Engine {
             Op::Prompt { text, attachments, thinking, data, .. } => {
                 self.turn(Prompt { attachments, thinking, data, ..Prompt::new(text) }, inbox).await;
             }
-            Op::Shell { command } => Box::pin(self.shell(command, inbox)).await,
-            Op::Command { name, args } => Box::pin(self.command(&name, &args, inbox)).await,
+            Op::Shell { command } => crate::boxed(|| self.shell(command, inbox)).await,
+            Op::Command { name, args } => crate::boxed(|| self.command(&name, &args, inbox)).await,
             Op::Answer { id, answer } => self.mailbox.answer(id, answer),
             Op::Return { id, answer } => self.mailbox.returned(id, answer),
             Op::SetMode { mode } => {
@@ -269,7 +269,7 @@ impl Engine {
             self.mailbox.emit(Event::Error { text, restore: Some(prompt.text) }).await;
             return;
         }
-        Box::pin(self.run_turn(Some(prompt), inbox)).await;
+        crate::boxed(|| self.run_turn(Some(prompt), inbox)).await;
     }
 
     /// Runs a turn, of a prompt or of what the model is owed.
@@ -283,8 +283,8 @@ impl Engine {
         let look = Look::beside(&self.setup, &self.loaded, &self.models, &self.catalog, (&mut self.agent, &mailbox));
         let turn = async {
             match prompt {
-                Some(prompt) => Box::pin(self.agent.turn(prompt, &mailbox, &cancel)).await,
-                None => Box::pin(self.agent.wake(&mailbox, &cancel)).await,
+                Some(prompt) => crate::boxed(|| self.agent.turn(prompt, &mailbox, &cancel)).await,
+                None => crate::boxed(|| self.agent.wake(&mailbox, &cancel)).await,
             }
         };
         let end = inbox.attend_with(Some(&look), turn).await;

@@ -13,3 +13,10 @@ pub mod session;
 pub mod tools;
 
 use leaves::{commands, hooks, message, permission, provider, sandbox, stdx, thinking};
+
+/// A future on the heap, built in a frame that is gone before it runs. `Box::pin(work())` keeps room for it in the frame of
+/// its caller in an unoptimized build, and that frame stays below everything that the future does.
+#[inline(never)]
+pub(crate) fn boxed<F: Future>(make: impl FnOnce() -> F) -> std::pin::Pin<Box<F>> {
+    Box::pin(make())
+}

@@ -118,7 +118,7 @@ impl Agent {
                     group.extend(calls.pop_front());
                 }
             }
-            if let Some(stop) = Box::pin(self.round((group, among), mailbox, cancel)).await? {
+            if let Some(stop) = crate::boxed(|| self.round((group, among), mailbox, cancel)).await? {
                 end = Some(stop);
             }
         }
@@ -217,7 +217,7 @@ impl Agent {
                     After::EnterPlan => self.set_mode(Mode::Plan, mailbox).await?,
                     After::PlanApproved { how, plan } => self.approve_plan(how, plan, mailbox).await?,
                     After::Skill { name, args } => {
-                        Box::pin(self.run_skill(Invocation { name, args }, mailbox, cancel)).await?
+                        crate::boxed(|| self.run_skill(Invocation { name, args }, mailbox, cancel)).await?
                     }
                     After::Denied { command, rules } => self.policy.denials.note(command, rules),
                     // It was noted when the call ended.
@@ -370,8 +370,8 @@ impl Agent {
         self.conversation.append(EntryKind::ShellStarted { command: command.to_owned() })?;
         undoing::announce(self, &mut permitted).await?;
         let runner = self.runner(mailbox, cancel);
-        let run = Box::pin(runner.run(permitted, Heard::Output(mailbox)));
-        let mut done = Box::pin(tasks::beside(self, mailbox, run)).await?;
+        let run = crate::boxed(|| runner.run(permitted, Heard::Output(mailbox)));
+        let mut done = crate::boxed(|| tasks::beside(self, mailbox, run)).await?;
         undoing::note(self, &mut done, mailbox).await?;
         Ok(done.result)
     }

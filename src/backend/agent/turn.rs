@@ -48,7 +48,7 @@ impl Turn<'_> {
         self.mailbox.emit(Event::Turn(protocol::Turn::Started)).await;
         let text = prompt.as_ref().map(|prompt| prompt.text.clone()).unwrap_or_default();
         let before = self.agent.conversation.session.next_seq();
-        let end = match Box::pin(self.run_turn(prompt)).await {
+        let end = match crate::boxed(|| self.run_turn(prompt)).await {
             Ok(TurnEnd::Done) if budget::overdrawn(self.agent, self.mailbox).await => TurnEnd::Budget,
             Ok(end) => end,
             Err(failure) => {
@@ -119,7 +119,7 @@ impl Turn<'_> {
         let Some(prompt) = prompt else {
             self.agent.open_turn()?;
             self.agent.thinking.begin();
-            return Box::pin(self.rounds()).await;
+            return crate::boxed(|| self.rounds()).await;
         };
         self.agent.tasks.waking = tasks::waking::Waking::default();
         let context = match self.submit_hooks(&prompt).await? {
@@ -152,7 +152,7 @@ impl Turn<'_> {
         if let Some(skill) = skill {
             Expansion { agent: self.agent, mailbox: self.mailbox, cancel: self.cancel }.push(&skill, &args).await?;
         }
-        Box::pin(self.rounds()).await
+        crate::boxed(|| self.rounds()).await
     }
 
     /// Samples and dispatches until there is nothing more to do.
@@ -182,7 +182,7 @@ impl Turn<'_> {
                         let usage = reply.usage.unwrap_or_default();
                         self.agent.conversation.push(reply, self.mailbox).await?;
                         self.report_usage(usage).await?;
-                        Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await?;
+                        crate::boxed(|| self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await?;
                     }
                     return Ok(TurnEnd::Interrupted);
                 }
@@ -255,7 +255,7 @@ impl Turn<'_> {
             }
             nudges = 0;
             let answers: Vec<CallId> = calls.iter().filter_map(Prepared::answer).collect();
-            if let Some(end) = Box::pin(self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
+            if let Some(end) = crate::boxed(|| self.agent.dispatch_all(calls, self.mailbox, self.cancel)).await? {
                 // A rejected answer that is given again and again.
                 let none = end == TurnEnd::Repeated && owed.is_some() && !answers.is_empty();
                 return Ok(if none { TurnEnd::NoAnswer } else { end });

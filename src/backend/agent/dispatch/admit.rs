@@ -18,9 +18,9 @@ use crate::hooks::{self, Event as Hook, Occasion, Verdict};
 use crate::message::{CallId, Display, FileDiff, Outcome, ToolCall, ToolResult};
 use crate::permission::{Access, Behavior, Consent, Decision, Mode};
 use crate::protocol::{Answer, Event, GrantScope, Question};
-use crate::session;
 use crate::session::entry::{Decider, Lasts};
 use crate::tools::Seen;
+use crate::{boxed, session};
 
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and nearly all of them are calls that run")]
 pub(super) enum Admission {
@@ -134,7 +134,7 @@ impl Agent {
         if matches!(ready.access, Access::Shell { .. }) {
             find_level(&self.policy, mailbox).await;
         }
-        let ready = match Box::pin(self.before_call(ready, asks, mailbox, cancel)).await? {
+        let ready = match boxed(|| self.before_call(ready, asks, mailbox, cancel)).await? {
             ControlFlow::Continue(ready) => ready,
             ControlFlow::Break(admission) => return Ok(admission),
         };
@@ -156,7 +156,7 @@ impl Agent {
         }
         match self.answered_by_hooks((ready, decision), mailbox, cancel).await? {
             // Its input may be another one now.
-            ControlFlow::Continue((ready, decision)) => Box::pin(self.ask(ready, decision, mailbox, cancel)).await,
+            ControlFlow::Continue((ready, decision)) => boxed(|| self.ask(ready, decision, mailbox, cancel)).await,
             ControlFlow::Break(admission) => Ok(admission),
         }
     }

@@ -39,7 +39,7 @@ impl Expansion<'_> {
             return Ok(());
         }
         let (text, attached) = match skill.body() {
-            Ok(body) => self.text(skill, &body, args).await?,
+            Ok(body) => crate::boxed(|| self.text(skill, &body, args)).await?,
             Err(problem) => (format!("[The skill's text cannot be read: {problem}]"), Vec::new()),
         };
         self.agent.policy.note_invoked(skill, &text, &mut self.agent.conversation)?;
